@@ -1,0 +1,1 @@
+"""What an instructor needs: lint, and later new, refresh, import, suggest."""

@@ -1,0 +1,1 @@
+"""What a learner did and sees next: hints, events, progress."""

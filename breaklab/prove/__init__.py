@@ -1,0 +1,1 @@
+"""Proofs on scratch copies, from a warm parent, in parallel."""

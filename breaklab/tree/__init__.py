@@ -1,0 +1,1 @@
+"""The learner's working tree: apply, revert, recover, and the record that makes it safe."""
