@@ -1,0 +1,43 @@
+"""Judge a learner's own fix, in their tree: any fix that meets every invariant counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from breaklab.model import Lab, Project
+from breaklab.ranks.jobs import TestJob, TestReport
+from breaklab.ranks.warm import WarmParent
+from breaklab.tree.workspace import ActiveBreak, changed_tests
+
+
+@dataclass(frozen=True)
+class FixVerdict:
+    """Whether the learner's fix holds, and what kind of fix it is."""
+
+    report: TestReport
+    changed_tests: tuple[str, ...]  # test files changed since apply, relative to the project root
+    untouched: bool  # the source is still exactly as apply left it
+    equals_original: bool  # the fix gives the pristine bytes
+
+    @property
+    def solved(self) -> bool:
+        """Whether the tests are green, and are the tests that were there at apply."""
+        return self.report.green and not self.changed_tests and not self.untouched
+
+
+def check_fix(project: Project, lab: Lab, active: ActiveBreak, warm: WarmParent) -> FixVerdict:
+    """Run the lab's tests on the learner's tree and judge the fix; changes nothing.
+
+    Raises:
+        TreeError: the source file that the break is in is gone.
+        RunError: the tests could not be started.
+    """
+    tests = lab.tests.relative_to(project.root).as_posix()
+    report = warm.run_tests(TestJob(project.root, lab.source, (tests,), timeout_s=600.0))
+    current = active.read_source(project)
+    return FixVerdict(
+        report=report,
+        changed_tests=changed_tests(project, lab, active),
+        untouched=current == active.broken,
+        equals_original=current == active.pristine,
+    )

@@ -1,0 +1,153 @@
+"""What all proofs of one lab share: its pristine bytes, two control runs, reference runs.
+
+A proof means nothing if the tests are not being run at all. So the pristine lab must be green,
+and a lab made to fail on purpose must be red, before any break is judged.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from breaklab.i18n import _
+from breaklab.model import BreakSpec, Lab, Outcome, Project, RunPromise
+from breaklab.prove.scratch import Scratch, scratch_copy
+from breaklab.ranks.jobs import RunReport, TestJob, TestReport
+from breaklab.ranks.launch import lab_job, time_limit
+from breaklab.ranks.outcome import judge
+from breaklab.ranks.warm import WarmParent
+
+_FAIL_ON_PURPOSE = b'\nraise RuntimeError("made to fail on purpose")\n'
+
+ControlCheck = tuple[str, bool, str]
+
+
+@dataclass
+class Controls:
+    """Control and reference runs of one lab, each made once and shared by proofs in parallel.
+
+    Args:
+        project: where the lab lives.
+        lab: the lab under proof.
+        overlay: pristine bytes by path relative to the project's root, where the learner's tree
+            has a break applied.
+        hang_timeout_s: after how many silent seconds a run counts as stalled if no proof of a
+            deadlock comes first.
+    """
+
+    project: Project
+    lab: Lab
+    overlay: Mapping[str, bytes] = field(default_factory=dict)
+    hang_timeout_s: float = 15.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _checks: tuple[ControlCheck, ...] = ()
+    _references: dict[tuple[tuple[str, ...], int | None], RunReport] = field(default_factory=dict)
+
+    def checks(self, warm: WarmParent) -> tuple[ControlCheck, ...]:
+        """Return the control checks, as (name, kept, detail); run them at the first call."""
+        with self._lock:
+            if not self._checks:
+                self._checks = (*self._pristine(warm), self._made_to_fail(warm))
+            return self._checks
+
+    def _pristine(self, warm: WarmParent) -> tuple[ControlCheck, ControlCheck]:
+        with scratch_copy(self.project, self.lab, overlay=self.overlay) as scratch:
+            report = warm.run_tests(_all_tests(scratch))
+            detail = _("pristine lab is not green: {reason}").format(reason=why_not_green(report))
+            return ("green", report.green, detail), ("control:copy", *tests_ran_copy(report, scratch))
+
+    def _made_to_fail(self, warm: WarmParent) -> ControlCheck:
+        with scratch_copy(self.project, self.lab, overlay=self.overlay) as scratch:
+            for module in scratch.lab.source.rglob("*.py"):
+                module.write_bytes(module.read_bytes() + _FAIL_ON_PURPOSE)
+            report = warm.run_tests(_all_tests(scratch))
+            failed = bool(report.red) or report.exit_code not in (0, 5)
+            return "control:red", failed, _("a lab made to fail is not red: its tests are not run")
+
+    def reference(self, promise: RunPromise, warm: WarmParent) -> RunReport:
+        """Return the pristine lab's run with the arguments of ``promise``."""
+        key = (promise.args, promise.num_ranks)
+        with self._lock:
+            if key not in self._references:
+                with scratch_copy(self.project, self.lab, overlay=self.overlay) as scratch:
+                    self._references[key] = self._run(scratch, promise, warm, None)
+            return self._references[key]
+
+    def run_promise(
+        self, scratch: Scratch, spec: BreakSpec, promise: RunPromise, warm: WarmParent
+    ) -> str:
+        """Run one variant of a broken lab; return what differs from the promise, or ``""``."""
+        reference = self.reference(promise, warm)
+        metrics = self.lab.metrics
+        healthy = judge(reference, metrics, None)
+        if healthy.outcome is not Outcome.HEALTHY:
+            return _("the pristine lab's own run is {outcome}: {summary}").format(
+                outcome=healthy.outcome, summary=healthy.summary
+            )
+        report = self._run(scratch, promise, warm, time_limit(reference.duration_s))
+        judged = judge(report, metrics, reference)
+        return _difference(promise, judged.outcome, judged.summary, report)
+
+    def _run(
+        self, scratch: Scratch, promise: RunPromise, warm: WarmParent, limit_s: float | None
+    ) -> RunReport:
+        with tempfile.TemporaryDirectory(prefix="breaklab-", ignore_cleanup_errors=True) as folder:
+            job = lab_job(
+                scratch.lab,
+                args=promise.args,
+                num_ranks=promise.num_ranks,
+                hang_timeout_s=self.hang_timeout_s,
+                total_timeout_s=limit_s,
+                metrics_dir=Path(folder),
+            )
+            return warm.run_ranks(job)
+
+
+def _difference(promise: RunPromise, outcome: Outcome, summary: str, report: RunReport) -> str:
+    problems = []
+    if outcome is not promise.outcome:
+        problems.append(
+            _("promised {promised}, was {outcome}: {summary}").format(
+                promised=promise.outcome, outcome=outcome, summary=summary
+            )
+        )
+    if promise.at_step is not None and report.last_step != promise.at_step:
+        problems.append(
+            _("promised at step {promised}, was at step {step}").format(
+                promised=promise.at_step, step=report.last_step
+            )
+        )
+    if promise.output and not any(promise.output in line.text for line in report.lines):
+        problems.append(_("no rank printed {text!r}").format(text=promise.output))
+    return "; ".join(problems)
+
+
+def _all_tests(scratch: Scratch) -> TestJob:
+    tests = scratch.lab.tests.relative_to(scratch.project.root).as_posix()
+    return TestJob(scratch.project.root, scratch.lab.source, (tests,), timeout_s=600.0)
+
+
+def why_not_green(report: TestReport) -> str:
+    """Say in one line why a test report is not green."""
+    if report.timed_out:
+        return _("over the time limit")
+    if report.red:
+        return ", ".join(report.red[:5])
+    last = report.output.strip().splitlines()
+    return last[-1] if last else _("no test was run")
+
+
+def tests_ran_copy(report: TestReport, scratch: Scratch) -> tuple[bool, str]:
+    """Return whether everything imported from the lab came from the scratch copy, and if not what."""
+    source = scratch.lab.source.resolve()
+    strangers = [
+        f"{package} from {origin}"
+        for package, origin in report.origins.items()
+        if not Path(origin).resolve().is_relative_to(source)
+    ]
+    if not report.origins:
+        return False, _("the tests imported nothing from the lab's source")
+    return not strangers, _("the tests ran another copy: {what}").format(what=", ".join(strangers))
