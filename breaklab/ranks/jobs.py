@@ -98,6 +98,17 @@ class Line:
 
 
 @dataclass(frozen=True)
+class RunEvent:
+    """Something that happened during a run, for a live display."""
+
+    kind: str  # ``started`` (with pids) or ``ended`` (with rank and exit_code)
+    rank: int | None = None
+    seconds: float = 0.0  # since the ranks started
+    exit_code: int | None = None
+    pids: tuple[int, ...] = ()  # by rank
+
+
+@dataclass(frozen=True)
 class RankEnd:
     """How one rank ended."""
 
@@ -145,3 +156,4 @@ class RunReport:
     interrupted: bool = False
     last_step: int | None = None  # the highest step any rank reported
     metrics: Mapping[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)  # by rank
+    lines_left_out: int = 0  # between the first and the last ones

@@ -1,0 +1,85 @@
+"""One job in progress, as breaklab sees it: messages, output, and the line that keeps it alive."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from breaklab.ranks.wire import Messages
+
+_READ_BYTES = 65_536
+
+
+class JobLink:
+    """Reads what a job's processes send and print; ending it ends all of them.
+
+    The warm parent kills the job's whole family when the lifeline closes (or breaklab dies), and
+    closes the channel only when none of them is left: the end of the channel is that promise.
+    """
+
+    def __init__(self, channel: socket.socket, lifeline: int, outputs: Sequence[int]) -> None:
+        self._channel = channel
+        self._lifeline = lifeline
+        self._messages = Messages()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(channel, selectors.EVENT_READ)
+        self._open_outputs = set(outputs)
+        for index, fd in enumerate(outputs):
+            self._selector.register(fd, selectors.EVENT_READ, index)
+        self.ended = False  # no process of the job is left
+
+    @property
+    def finished(self) -> bool:
+        """Whether no process is left and all that they printed was read."""
+        return self.ended and not self._open_outputs
+
+    def poll(self, timeout_s: float) -> tuple[list[dict[str, Any]], list[tuple[int, bytes]]]:
+        """Wait up to ``timeout_s``; return messages, and (index of the output, bytes) pairs.
+
+        Empty bytes mean that this output has ended.
+        """
+        messages: list[dict[str, Any]] = []
+        chunks: list[tuple[int, bytes]] = []
+        for key, _ in self._selector.select(max(0.0, timeout_s)):
+            if key.fileobj is self._channel:
+                messages.extend(self._receive())
+            else:
+                data = os.read(key.fd, _READ_BYTES)
+                chunks.append((key.data, data))
+                if not data:
+                    self._close_output(key.fd)
+        return messages, chunks
+
+    def _receive(self) -> list[dict[str, Any]]:
+        try:
+            data = self._channel.recv(_READ_BYTES)
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._selector.unregister(self._channel)
+            self.ended = True
+        return self._messages.feed(data)
+
+    def _close_output(self, fd: int) -> None:
+        self._selector.unregister(fd)
+        self._open_outputs.discard(fd)
+        os.close(fd)
+
+    def end(self) -> None:
+        """Ask for the end of every process of the job; poll on until :attr:`finished`."""
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+
+    def close(self) -> None:
+        """End the job and let go of it, finished or not."""
+        self.end()
+        for fd in list(self._open_outputs):
+            with contextlib.suppress(OSError):
+                self._close_output(fd)
+        self._selector.close()
+        self._channel.close()

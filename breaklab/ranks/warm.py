@@ -1,0 +1,289 @@
+"""The warm parent, seen from breaklab: start it, give it jobs from any thread, end it all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import breaklab
+from breaklab.errors import RunError
+from breaklab.i18n import _
+from breaklab.ranks import process
+from breaklab.ranks.environment import host_environment
+from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport, TestJob, TestReport, TestResult
+from breaklab.ranks.link import JobLink
+from breaklab.ranks.testing import collect_tests
+from breaklab.ranks.watch import watch_run
+from breaklab.ranks.wire import MARKER, readable, send_job
+
+MAX_RANKS = 64
+_START_LIMIT_S = 300.0
+_END_LIMIT_S = 10.0
+
+# Loads only breaklab itself, by path: the lab's interpreter need not have it installed, and gets
+# nothing else of ours. The first entry of sys.path, the working folder, must not be searched.
+_BOOTSTRAP = """
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+if sys.version_info < (3, 11):
+    sys.exit("Python %d.%d is too old: 3.11 is needed" % sys.version_info[:2])
+import importlib.util
+spec = importlib.util.spec_from_file_location(
+    "breaklab", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]])
+sys.modules["breaklab"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["breaklab"])
+from breaklab.ranks.host import main
+main(int(sys.argv[2]), tuple(sys.argv[3:]))
+"""
+
+
+class WarmParent:
+    """A process that has imported a lab's heavy modules and forks tests and runs from itself.
+
+    Entering starts it and does not wait; the first job does. Leaving ends every process that
+    descends from it, also when breaklab itself is killed.
+
+    Args:
+        python: the interpreter.
+        preload: modules to import once; never the lab's own.
+        env: environment variables on top of breaklab's own.
+    """
+
+    def __init__(
+        self, python: str, preload: tuple[str, ...], *, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._python = python
+        self._preload = preload
+        self._env = dict(env or {})
+        self._token = secrets.token_hex(16)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._log: IO[bytes] | None = None
+        self._folder: Path | None = None
+        self._ready = False
+
+    def __enter__(self) -> Self:
+        """Start the process.
+
+        Raises:
+            RunError: there is no such interpreter, or it can't be run.
+        """
+        self._control, theirs = socket.socketpair()
+        self._log = tempfile.TemporaryFile()
+        package = str(Path(breaklab.__file__).parent)
+        command = [self._python, "-c", _BOOTSTRAP, package, str(theirs.fileno()), *self._preload]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                env=host_environment({**self._env, MARKER: self._token}),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.close()
+            raise RunError(
+                _("The interpreter {python} can't be started: {reason}.").format(
+                    python=self._python, reason=error.strerror
+                ),
+                hint=_("Set `python` in lab.yaml to an interpreter, or remove it to use ours."),
+            ) from error
+        finally:
+            theirs.close()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End every process that descends from the warm parent."""
+        self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """The warm parent's process id while it lives."""
+        return self._process.pid if self._process is not None else None
+
+    def run_tests(
+        self, job: TestJob, on_result: Callable[[TestResult], None] | None = None
+    ) -> TestReport:
+        """Run pytest in a fork; ``on_result`` sees each test as it ends.
+
+        Raises:
+            RunError: it could not be started, or the warm parent died.
+            KeyboardInterrupt: on Ctrl-C, with the tests' processes gone.
+        """
+        with contextlib.closing(self._open(job, num_outputs=1)) as link:
+            report = collect_tests(job, link, on_result)
+        return report if report is not None else self._fail()
+
+    def run_ranks(
+        self,
+        job: RunJob,
+        on_line: Callable[[Line], None] | None = None,
+        on_event: Callable[[RunEvent], None] | None = None,
+    ) -> RunReport:
+        """Run every rank of ``job`` and watch them to their end, a stall or a limit.
+
+        Ctrl-C ends the ranks and gives a report with ``interrupted`` set. A callback that raises
+        ends them too.
+
+        Raises:
+            RunError: they could not be started, or the warm parent died.
+        """
+        if not 1 <= job.num_ranks <= MAX_RANKS:
+            raise RunError(
+                _("{num_ranks} ranks can't run on one machine.").format(num_ranks=job.num_ranks),
+                hint=_("Choose between 1 and {limit}.").format(limit=MAX_RANKS),
+            )
+        with contextlib.closing(self._open(job, num_outputs=2 * job.num_ranks)) as link:
+            report = watch_run(job, link, on_line, on_event)
+        return report if report is not None else self._fail()
+
+    def close(self) -> None:
+        """End everything; safe to call twice and from another thread than a job's."""
+        with self._lock:
+            host, self._process = self._process, None
+            if self._control is not None:
+                self._control.close()
+                self._control = None
+        if host is not None:
+            try:
+                host.wait(_END_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                host.kill()
+                host.wait()
+            finally:
+                self._sweep()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _sweep(self) -> None:
+        """Kill what the warm parent could not because it was killed itself; remove its folder."""
+        for _attempt in range(100):
+            left = process.marked(MARKER, self._token)
+            if not left:
+                break
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _open(self, job: RunJob | TestJob, num_outputs: int) -> JobLink:
+        """Hand ``job`` to a new supervisor."""
+        ours, theirs = socket.socketpair()
+        alive, lifeline = os.pipe()
+        pipes = [os.pipe() for _number in range(num_outputs)]
+        outputs = [reader for reader, _writer in pipes]
+        link = JobLink(ours, lifeline, outputs)
+        try:
+            with self._lock:
+                control = self._wait_ready()
+                socket.send_fds(control, [b"J"], [theirs.fileno(), alive])
+            send_job(ours, job, [writer for _reader, writer in pipes])
+        except OSError:
+            link.close()
+            self._fail()
+        except BaseException:
+            link.close()
+            raise
+        finally:
+            theirs.close()
+            for fd in (alive, *(writer for _reader, writer in pipes)):
+                os.close(fd)
+        return link
+
+    def _wait_ready(self) -> socket.socket:
+        control = self._control
+        if control is None:
+            raise RunError(_("The warm parent is closed."))
+        if not self._ready:
+            answer = _read_answer(control)
+            if answer.get("code") != "ready":
+                raise _start_error(answer, self._python, self._log_tail())
+            self._folder = Path(answer["folder"])
+            self._ready = True
+        return control
+
+    def _fail(self) -> Any:
+        """Raise the error that says why a job could not be served."""
+        if self._control is None:
+            raise RunError(_("The run was ended because breaklab is closing."))
+        self._sweep()
+        tail = self._log_tail()
+        raise RunError(
+            _("The process that starts the ranks ended unexpectedly.")
+            + (_(" It said: {text}").format(text=tail) if tail else ""),
+            hint=_("Run the command again; if it stays so, please report it."),
+        )
+
+    def _log_tail(self) -> str:
+        """Return the last line that the warm parent printed."""
+        if self._log is None:
+            return ""
+        self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, self._log.tell() - 4000))
+        lines = self._log.read().decode("utf-8", errors="replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+
+def _read_answer(control: socket.socket) -> dict[str, Any]:
+    """Return the warm parent's first message; empty when it died or said nothing in time."""
+    data = bytearray()
+    while not data.endswith(b"\n"):
+        if not readable(control, timeout_s=_START_LIMIT_S):
+            return {"code": "slow"}
+        part = control.recv(4096)
+        if not part:
+            return {}
+        data += part
+    answer = json.loads(data)
+    return answer if isinstance(answer, dict) else {}
+
+
+def _start_error(answer: Mapping[str, str], python: str, tail: str) -> RunError:
+    """Translate what the warm parent said into an error with a remedy."""
+    fields = {"python": python, "tail": tail, "limit": int(_START_LIMIT_S), **answer}
+    templates = {
+        "missing": (
+            _("{python} has no module {missing}, which `preload` ({module}) needs."),
+            _("Install it there, for example with `{python} -m pip install {missing}`."),
+        ),
+        "failed": (
+            _("The module {module} of `preload` can't be imported by {python}: {error}."),
+            _("Try `{python} -c 'import {module}'`, or remove it from `preload` in lab.yaml."),
+        ),
+        "threads": (
+            _("The module {module} of `preload` started threads, so ranks can't be forked safely."),
+            _("Remove {module} from `preload` in lab.yaml; each rank then imports it by itself."),
+        ),
+        "slow": (
+            _("{python} did not finish importing `preload` within {limit} seconds."),
+            _("Remove the slow module from `preload` in lab.yaml."),
+        ),
+    }
+    died = (
+        _("{python} ended before it could start ranks: {tail}"),
+        _("Check `python` in lab.yaml; it must be Python 3.11 or newer."),
+    )
+    message, hint = templates.get(answer.get("code", ""), died)
+    return RunError(message.format(**fields), hint=hint.format(**fields))

@@ -1,0 +1,156 @@
+"""Watches the ranks of one run: their lines, their ends, a stall, the limit on the total time."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from breaklab.ranks.ends import explain_end
+from breaklab.ranks.jobs import Line, RankEnd, RunEvent, RunJob, RunReport, Stall
+from breaklab.ranks.link import JobLink
+from breaklab.ranks.metrics import read_metrics
+from breaklab.ranks.stream import LineCutter, LineLog
+
+OnLine = Callable[[Line], None]
+OnEvent = Callable[[RunEvent], None]
+
+PEER_GRACE_S = 5.0  # for the others to fail as well, after the first rank failed
+_LOOK_S = 0.1  # how often limits are looked at
+_ERROR_LINES = 400  # of stderr, kept for each rank to find its traceback
+
+
+def watch_run(
+    job: RunJob, link: JobLink, on_line: OnLine | None, on_event: OnEvent | None
+) -> RunReport | None:
+    """Follow ``job`` to its end; None when it could not be served at all."""
+    watch = _Watch(job, link, on_line or _ignore, on_event or _ignore)
+    return watch.follow()
+
+
+def _ignore(_anything: object) -> None:
+    """Take a line or an event that nobody asked for."""
+
+
+class _Watch:
+    """The state of one run as it goes on; times are of the monotonic clock."""
+
+    def __init__(self, job: RunJob, link: JobLink, on_line: OnLine, on_event: OnEvent) -> None:
+        self._job = job
+        self._link = link
+        self._on_line = on_line
+        self._on_event = on_event
+        self._cutters = [LineCutter() for _ in range(2 * job.num_ranks)]
+        self._errors: list[list[str]] = [[] for _ in range(job.num_ranks)]
+        self._log = LineLog()
+        self._step_line = re.compile(job.step_line) if job.step_line else None
+        self._last_step: int | None = None
+        self._started = self._moved = time.monotonic()
+        self._pids: list[int] = []
+        self._exits: dict[int, tuple[int, float]] = {}  # rank -> exit code, when
+        self._failed_at: float | None = None
+        self._stopped_at: float | None = None
+        self._stall: Stall | None = None
+        self._over_time = False
+        self._interrupted = False
+        self._served = False
+
+    def follow(self) -> RunReport | None:
+        """Read until no process is left."""
+        while not self._link.finished:
+            try:
+                self._step()
+            except KeyboardInterrupt:
+                if self._interrupted:
+                    raise
+                self._interrupted = True
+                self._stop()
+        return self._report() if self._pids and self._served else None
+
+    def _step(self) -> None:
+        messages, chunks = self._link.poll(_LOOK_S)
+        for message in messages:
+            self._take(message)
+        for index, data in chunks:
+            self._print(index, data)
+        if self._pids and self._stopped_at is None and not self._link.ended:
+            self._check_limits(time.monotonic())
+
+    def _take(self, message: dict[str, Any]) -> None:
+        match message["kind"]:
+            case "started":
+                self._pids = message["pids"]
+                self._started = self._moved = message["at"]
+                self._on_event(RunEvent("started", pids=tuple(self._pids)))
+            case "ended":
+                self._end(message["rank"], message["exit_code"], message["at"])
+            case "supervisor-ended":
+                self._served = True
+
+    def _end(self, rank: int, exit_code: int, at: float) -> None:
+        if self._stopped_at is not None:
+            return  # we killed it
+        self._exits[rank] = (exit_code, at)
+        self._moved = at
+        if exit_code != 0 and self._failed_at is None:
+            self._failed_at = at
+        seconds = at - self._started
+        self._on_event(RunEvent("ended", rank=rank, seconds=seconds, exit_code=exit_code))
+
+    def _print(self, index: int, data: bytes) -> None:
+        rank, is_error = divmod(index, 2)
+        cutter = self._cutters[index]
+        now = time.monotonic()
+        if data and self._stopped_at is None:
+            self._moved = now
+        for text in cutter.feed(data) if data else cutter.flush():
+            line = Line(rank, now - self._started, text)
+            self._log.add(line)
+            if is_error:
+                self._errors[rank].append(text)
+                del self._errors[rank][:-_ERROR_LINES]
+            self._note_step(text)
+            self._on_line(line)
+
+    def _note_step(self, text: str) -> None:
+        found = self._step_line.search(text) if self._step_line else None
+        if found is not None:
+            step = int(found["step"])
+            self._last_step = step if self._last_step is None else max(step, self._last_step)
+
+    def _check_limits(self, now: float) -> None:
+        silent_s = now - self._moved
+        limit_s = self._job.total_timeout_s
+        if self._failed_at is not None:
+            # Ranks that wait for a dead peer fail at once; one that goes on alone proves nothing.
+            if now - self._failed_at > PEER_GRACE_S:
+                self._stop()
+        elif limit_s is not None and now - self._started > limit_s:
+            self._over_time = True
+            self._stop()
+        elif silent_s >= self._job.hang_timeout_s:
+            self._stall = Stall("timed", silent_s)
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stopped_at = time.monotonic()
+        self._link.end()
+
+    def _report(self) -> RunReport:
+        return RunReport(
+            ends=tuple(self._rank_end(rank) for rank in range(self._job.num_ranks)),
+            lines=self._log.lines(),
+            duration_s=(self._stopped_at or time.monotonic()) - self._started,
+            stall=self._stall,
+            over_time=self._over_time,
+            interrupted=self._interrupted,
+            last_step=self._last_step,
+            metrics=read_metrics(self._job.metrics_dir, self._job.num_ranks),
+            lines_left_out=self._log.left_out,
+        )
+
+    def _rank_end(self, rank: int) -> RankEnd:
+        now = self._stopped_at or time.monotonic()
+        exit_code, at = self._exits.get(rank, (None, now))
+        return explain_end(rank, exit_code, at - self._started, self._errors[rank])
