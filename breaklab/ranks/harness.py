@@ -1,0 +1,250 @@
+"""Run a function on every rank of a fresh gloo group, and say in one error what went wrong.
+
+The engine behind the pytest fixture ``run_ranks``. Ranks are forked from the calling process: torch
+is imported once, and a call takes milliseconds. That is safe only while the caller has one thread:
+a rank forked after a parallel kernel hangs in its own first kernel. So the threads are counted at
+every call, and where there are others a clean process starts the ranks instead (``spawn``), which
+needs a function that can be imported; :func:`spawn_reason` says why.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from breaklab.i18n import _
+from breaklab.ranks.harness_host import import_before_fork, start_host
+from breaklab.ranks.harness_rank import Call, leave, send_frame, take_frames
+from breaklab.ranks.harness_report import RanksFailed, TeamReport, failure_of
+from breaklab.ranks.harness_supervisor import TeamJob, supervise
+from breaklab.ranks.process import kill_group, reap
+
+__all__ = ["RanksFailed", "run_ranks", "spawn_reason"]
+
+_END_LIMIT_S = 5.0  # for a supervisor to end its ranks once its socket is closed
+_state: dict[str, Any] = {"reason": "", "host": None}
+
+
+def spawn_reason() -> str:
+    """Why ranks are not forked from this process; empty while they are."""
+    reason: str = _state["reason"]
+    return reason
+
+
+def run_ranks(
+    fn: Callable[..., Any],
+    world_size: int = 3,
+    timeout_s: float = 30.0,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    start: str = "auto",
+) -> list[Any]:
+    """Call ``fn(*args, **kwargs)`` on each rank of a fresh gloo group.
+
+    In each rank torch.distributed's default group is ready, torch uses one thread, every seed is 0,
+    and RANK, WORLD_SIZE and LOCAL_RANK are set. What a rank prints is printed here, with its rank.
+
+    Args:
+        fn: what each rank does; must be importable if ranks are started by spawn.
+        world_size: number of ranks, from 1.
+        timeout_s: seconds for the slowest rank, from when all ranks have joined the group.
+        args: positional arguments, the same on each rank.
+        kwargs: keyword arguments, the same on each rank.
+        start: ``auto``, or ``spawn`` to start ranks from a clean process in any case.
+
+    Returns:
+        The value of each rank, by rank; values travel by pickle.
+
+    Raises:
+        RanksFailed: a rank raised, died, or did not return in time.
+        TypeError: ranks are started by spawn, and ``fn`` or an argument can't be pickled.
+    """
+    __tracebackhide__ = True
+    if world_size < 1:
+        raise ValueError(f"world_size must be at least 1, not {world_size}")
+    job = TeamJob(world_size, timeout_s)
+    bound = partial(fn, *args, **(kwargs or {}))
+    report = None
+    if start == "auto" and not _state["reason"]:
+        report = _by_fork(job, bound)
+    if report is None:
+        report = _by_spawn(job, bound)
+    if report.broken:
+        raise RuntimeError(f"the harness failed:\n{report.broken}")
+    failure = failure_of(report)
+    if failure is not None:
+        raise failure
+    return [pickle.loads(rank.value or b"") for rank in report.ranks]
+
+
+def num_threads() -> int:
+    """Number of threads of this process; what Python knows of where there is no /proc."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir()))
+    except OSError:
+        return threading.active_count()
+
+
+def _threads_reason() -> str:
+    """Say which threads this process has beside its main one; empty if there are none.
+
+    Only certain after a fork: OpenBLAS, which numpy loads, has threads until one, and ends them.
+    """
+    names = [t.name for t in threading.enumerate() if t is not threading.main_thread()]
+    if names:
+        return _("this process runs other threads: {names}").format(names=", ".join(names))
+    if (threads := num_threads()) > 1:
+        return _(
+            "something in this process has started threads, as a parallel kernel does"
+            " ({threads} threads)"
+        ).format(threads=threads)
+    return ""
+
+
+def _by_fork(job: TeamJob, bound: partial[Any]) -> TeamReport | None:
+    """Run the ranks below a fork of this process; None if it turns out to have other threads."""
+    if "torch" not in sys.modules:
+        _probe()  # so that a process that can't fork anyway need not import torch
+        _state["reason"] = _threads_reason()
+    if _state["reason"]:
+        return None
+    import_before_fork()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ours, theirs = socket.socketpair()
+    with ours:
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads: counted below
+            pid = os.fork()
+        if pid == 0:
+            _become_supervisor(ours, theirs, job, bound, parent)
+        theirs.close()
+        try:
+            with contextlib.suppress(OSError):
+                os.setpgid(pid, pid)
+            if reason := _threads_reason():
+                _state["reason"] = reason
+                return None
+            ours.sendall(b"g")
+            return _listen(ours)
+        finally:
+            ours.close()
+            if reap(pid, _END_LIMIT_S) is None:
+                kill_group(pid)
+                os.waitpid(pid, 0)
+
+
+def _probe() -> None:
+    """Fork a child that does nothing, to see which threads are left after a fork."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def _become_supervisor(
+    ours: socket.socket, theirs: socket.socket, job: TeamJob, bound: partial[Any], parent: int
+) -> None:
+    """In the fork: wait until the parent has counted its threads, then supervise."""
+    try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        ours.close()
+        if theirs.recv(1):
+            supervise(theirs, job, bound, parent=parent)
+    finally:
+        leave(1)
+
+
+def _by_spawn(job: TeamJob, bound: partial[Any]) -> TeamReport:
+    call = _reference(bound)
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            socket.send_fds(_host(), [b"c"], [theirs.fileno()])
+        send_frame(ours.fileno(), b"j", pickle.dumps((job, call)))
+        return _listen(ours)
+
+
+def _host() -> socket.socket:
+    """Return the socket to this process's clean host; start one if there is none."""
+    if _state["host"] is None or _state["host"][0] != os.getpid():
+        process, control = start_host()
+        _state["host"] = (os.getpid(), process, control)
+        atexit.register(close)
+    control = _state["host"][2]
+    assert isinstance(control, socket.socket)
+    return control
+
+
+def close() -> None:
+    """End the clean host, if this process started one."""
+    host, _state["host"] = _state["host"], None
+    if host is not None and host[0] == os.getpid():
+        host[2].close()
+        host[1].wait()
+
+
+def _reference(bound: partial[Any]) -> Call:
+    """Describe a call for a process that is no fork of this one.
+
+    Raises:
+        TypeError: the function or an argument can't be pickled.
+    """
+    fn = bound.func
+    try:
+        payload = pickle.dumps((fn, bound.args, bound.keywords))
+    except Exception as error:
+        raise TypeError(
+            _(
+                "ranks are started by spawn here, because {reason}. So the function must be one"
+                " that a module defines at its top level, and its arguments must be picklable;"
+                " {function} is not: {error}"
+            ).format(
+                reason=_state["reason"] or _("start='spawn' was given"),
+                function=getattr(fn, "__qualname__", repr(fn)),
+                error=error,
+            )
+        ) from None
+    module = getattr(fn, "__module__", "") or ""
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    return Call(payload, module, file, tuple(sys.path), str(Path.cwd()), dict(os.environ))
+
+
+def _listen(control: socket.socket) -> TeamReport:
+    """Print what ranks print until the supervisor's report comes, and return that."""
+    buffer = bytearray()
+    rest: dict[int, str] = {}
+    while True:
+        data = control.recv(1 << 20)
+        if not data:
+            return TeamReport(ranks=[], broken="the supervisor of the ranks was killed")
+        buffer += data
+        for kind, payload in take_frames(buffer):
+            if kind == b"o":
+                rank, text = pickle.loads(payload)
+                *lines, rest[rank] = (rest.get(rank, "") + text).split("\n")
+                for line in lines:
+                    print(f"[rank={rank}] {line}")
+            else:
+                for rank, line in sorted(rest.items()):
+                    if line:
+                        print(f"[rank={rank}] {line}")
+                report = pickle.loads(payload)
+                assert isinstance(report, TeamReport)
+                return report
