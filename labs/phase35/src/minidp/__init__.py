@@ -1,0 +1,1 @@
+"""minidp: data-parallel training, small enough to read in an afternoon."""
