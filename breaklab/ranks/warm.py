@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -17,36 +17,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-import breaklab
 from breaklab.errors import RunError
 from breaklab.i18n import _
 from breaklab.ranks import process
 from breaklab.ranks.environment import host_environment
 from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport, TestJob, TestReport, TestResult
 from breaklab.ranks.link import JobLink
+from breaklab.ranks.startup import host_command, read_answer, start_error
 from breaklab.ranks.testing import collect_tests
 from breaklab.ranks.watch import watch_run
-from breaklab.ranks.wire import MARKER, readable, send_job
+from breaklab.ranks.wire import MARKER, send_job
 
 MAX_RANKS = 64
-_START_LIMIT_S = 300.0
 _END_LIMIT_S = 10.0
-
-# Loads only breaklab itself, by path: the lab's interpreter need not have it installed, and gets
-# nothing else of ours. The first entry of sys.path, the working folder, must not be searched.
-_BOOTSTRAP = """
-import sys
-sys.path[:] = [entry for entry in sys.path if entry]
-if sys.version_info < (3, 11):
-    sys.exit("Python %d.%d is too old: 3.11 is needed" % sys.version_info[:2])
-import importlib.util
-spec = importlib.util.spec_from_file_location(
-    "breaklab", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]])
-sys.modules["breaklab"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sys.modules["breaklab"])
-from breaklab.ranks.host import main
-main(int(sys.argv[2]), tuple(sys.argv[3:]))
-"""
 
 
 class WarmParent:
@@ -56,7 +39,7 @@ class WarmParent:
     descends from it, also when breaklab itself is killed.
 
     Args:
-        python: the interpreter.
+        python: the interpreter; ``""`` for the one that runs breaklab.
         preload: modules to import once; never the lab's own.
         env: environment variables on top of breaklab's own.
     """
@@ -64,7 +47,7 @@ class WarmParent:
     def __init__(
         self, python: str, preload: tuple[str, ...], *, env: Mapping[str, str] | None = None
     ) -> None:
-        self._python = python
+        self._python = python or sys.executable
         self._preload = preload
         self._env = dict(env or {})
         self._token = secrets.token_hex(16)
@@ -83,8 +66,7 @@ class WarmParent:
         """
         self._control, theirs = socket.socketpair()
         self._log = tempfile.TemporaryFile()
-        package = str(Path(breaklab.__file__).parent)
-        command = [self._python, "-c", _BOOTSTRAP, package, str(theirs.fileno()), *self._preload]
+        command = host_command(self._python, theirs.fileno(), self._preload)
         try:
             self._process = subprocess.Popen(
                 command,
@@ -217,9 +199,9 @@ class WarmParent:
         if control is None:
             raise RunError(_("The warm parent is closed."))
         if not self._ready:
-            answer = _read_answer(control)
+            answer = read_answer(control)
             if answer.get("code") != "ready":
-                raise _start_error(answer, self._python, self._log_tail())
+                raise start_error(answer, self._python, self._log_tail())
             self._folder = Path(answer["folder"])
             self._ready = True
         return control
@@ -244,46 +226,3 @@ class WarmParent:
         self._log.seek(max(0, self._log.tell() - 4000))
         lines = self._log.read().decode("utf-8", errors="replace").strip().splitlines()
         return lines[-1].strip() if lines else ""
-
-
-def _read_answer(control: socket.socket) -> dict[str, Any]:
-    """Return the warm parent's first message; empty when it died or said nothing in time."""
-    data = bytearray()
-    while not data.endswith(b"\n"):
-        if not readable(control, timeout_s=_START_LIMIT_S):
-            return {"code": "slow"}
-        part = control.recv(4096)
-        if not part:
-            return {}
-        data += part
-    answer = json.loads(data)
-    return answer if isinstance(answer, dict) else {}
-
-
-def _start_error(answer: Mapping[str, str], python: str, tail: str) -> RunError:
-    """Translate what the warm parent said into an error with a remedy."""
-    fields = {"python": python, "tail": tail, "limit": int(_START_LIMIT_S), **answer}
-    templates = {
-        "missing": (
-            _("{python} has no module {missing}, which `preload` ({module}) needs."),
-            _("Install it there, for example with `{python} -m pip install {missing}`."),
-        ),
-        "failed": (
-            _("The module {module} of `preload` can't be imported by {python}: {error}."),
-            _("Try `{python} -c 'import {module}'`, or remove it from `preload` in lab.yaml."),
-        ),
-        "threads": (
-            _("The module {module} of `preload` started threads, so ranks can't be forked safely."),
-            _("Remove {module} from `preload` in lab.yaml; each rank then imports it by itself."),
-        ),
-        "slow": (
-            _("{python} did not finish importing `preload` within {limit} seconds."),
-            _("Remove the slow module from `preload` in lab.yaml."),
-        ),
-    }
-    died = (
-        _("{python} ended before it could start ranks: {tail}"),
-        _("Check `python` in lab.yaml; it must be Python 3.11 or newer."),
-    )
-    message, hint = templates.get(answer.get("code", ""), died)
-    return RunError(message.format(**fields), hint=hint.format(**fields))
