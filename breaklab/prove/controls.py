@@ -6,9 +6,9 @@ and a lab made to fail on purpose must be red, before any break is judged.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from breaklab.i18n import _
 from breaklab.model import BreakSpec, Lab, Outcome, Project, RunPromise
 from breaklab.prove.scratch import Scratch, scratch_copy
 from breaklab.ranks.jobs import RunReport, TestJob, TestReport
-from breaklab.ranks.launch import lab_job, time_limit
+from breaklab.ranks.launch import run_lab, time_limit
 from breaklab.ranks.outcome import judge
 from breaklab.ranks.warm import WarmParent
 
@@ -54,13 +54,16 @@ class Controls:
             return self._checks
 
     def _pristine(self, warm: WarmParent) -> tuple[ControlCheck, ControlCheck]:
-        with scratch_copy(self.project, self.lab, overlay=self.overlay) as scratch:
+        with self._copy(warm) as scratch:
             report = warm.run_tests(_all_tests(scratch))
             detail = _("pristine lab is not green: {reason}").format(reason=why_not_green(report))
-            return ("green", report.green, detail), ("control:copy", *tests_ran_copy(report, scratch))
+            return ("green", report.green, detail), (
+                "control:copy",
+                *tests_ran_copy(report, scratch),
+            )
 
     def _made_to_fail(self, warm: WarmParent) -> ControlCheck:
-        with scratch_copy(self.project, self.lab, overlay=self.overlay) as scratch:
+        with self._copy(warm) as scratch:
             for module in scratch.lab.source.rglob("*.py"):
                 module.write_bytes(module.read_bytes() + _FAIL_ON_PURPOSE)
             report = warm.run_tests(_all_tests(scratch))
@@ -72,7 +75,7 @@ class Controls:
         key = (promise.args, promise.num_ranks)
         with self._lock:
             if key not in self._references:
-                with scratch_copy(self.project, self.lab, overlay=self.overlay) as scratch:
+                with self._copy(warm) as scratch:
                     self._references[key] = self._run(scratch, promise, warm, None)
             return self._references[key]
 
@@ -94,16 +97,17 @@ class Controls:
     def _run(
         self, scratch: Scratch, promise: RunPromise, warm: WarmParent, limit_s: float | None
     ) -> RunReport:
-        with tempfile.TemporaryDirectory(prefix="breaklab-", ignore_cleanup_errors=True) as folder:
-            job = lab_job(
-                scratch.lab,
-                args=promise.args,
-                num_ranks=promise.num_ranks,
-                hang_timeout_s=self.hang_timeout_s,
-                total_timeout_s=limit_s,
-                metrics_dir=Path(folder),
-            )
-            return warm.run_ranks(job)
+        return run_lab(
+            warm,
+            scratch.lab,
+            args=promise.args,
+            num_ranks=promise.num_ranks,
+            hang_timeout_s=self.hang_timeout_s,
+            total_timeout_s=limit_s,
+        )
+
+    def _copy(self, warm: WarmParent) -> AbstractContextManager[Scratch]:
+        return scratch_copy(self.project, self.lab, overlay=self.overlay, parent=warm.folder())
 
 
 def _difference(promise: RunPromise, outcome: Outcome, summary: str, report: RunReport) -> str:

@@ -108,7 +108,7 @@ def prove(
         on_phase: called with the bug id and the name of each phase as it begins.
     """
     log = _Log(on_phase, spec.bug_id)
-    with scratch_copy(project, lab, overlay=controls.overlay) as scratch:
+    with scratch_copy(project, lab, overlay=controls.overlay, parent=warm.folder()) as scratch:
         try:
             _prove_in(scratch, spec, warm, controls, log)
         except BreaklabError as error:
@@ -192,7 +192,10 @@ def _apply_fix_diff(
             capture_output=True,
             check=False,
             # The copy is no repository: git must not find one further up.
-            env={"GIT_CEILING_DIRECTORIES": str(scratch.lab.root.parent), "PATH": os.environ.get("PATH", os.defpath)},
+            env={
+                "GIT_CEILING_DIRECTORIES": str(scratch.lab.root.parent),
+                "PATH": os.environ.get("PATH", os.defpath),
+            },
         )
     except FileNotFoundError:
         log.check("fix_diff", False, _("git is not installed"))

@@ -33,7 +33,11 @@ class Scratch:
 
 @contextmanager
 def scratch_copy(
-    project: Project, lab: Lab, *, overlay: Mapping[str, bytes] | None = None
+    project: Project,
+    lab: Lab,
+    *,
+    overlay: Mapping[str, bytes] | None = None,
+    parent: Path | None = None,
 ) -> Iterator[Scratch]:
     """Copy ``lab`` and its tests to a temporary folder, which is removed at the end.
 
@@ -42,8 +46,12 @@ def scratch_copy(
         lab: what to copy: its root folder, its source and its tests.
         overlay: bytes that replace files of the copy, by path relative to the project's root; the
             pristine bytes of a source that has a break applied in the learner's tree.
+        parent: the folder to make the copy in: the warm parent's own, which ends with it even
+            when breaklab is killed. None: the system's temporary folder.
     """
-    with tempfile.TemporaryDirectory(prefix="breaklab-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="breaklab-", dir=parent, ignore_cleanup_errors=True
+    ) as folder:
         root = Path(folder).resolve()
         for original in _trees(project, lab):
             relative = original.relative_to(project.root)

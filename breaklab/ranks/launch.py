@@ -73,7 +73,7 @@ def run_lab(
     Raises:
         RunError: the ranks could not be started.
     """
-    with TemporaryDirectory(prefix="breaklab-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(dir=warm.folder(), ignore_cleanup_errors=True) as folder:
         job = lab_job(
             lab,
             args=args,

@@ -103,6 +103,19 @@ class WarmParent:
         """The warm parent's process id while it lives."""
         return self._process.pid if self._process is not None else None
 
+    def folder(self) -> Path:
+        """Return a folder that ends with the warm parent, also when breaklab is killed.
+
+        Waits until the warm parent is ready. For scratch copies.
+
+        Raises:
+            RunError: the warm parent could not start.
+        """
+        with self._lock:
+            self._wait_ready()
+        assert self._folder is not None
+        return self._folder
+
     def run_tests(
         self, job: TestJob, on_result: Callable[[TestResult], None] | None = None
     ) -> TestReport:
