@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breaklab.i18n import _
+from breaklab.inject.scope import affected, changed_functions
 from breaklab.model import BreakSpec, Lab, Outcome, Project, RunPromise
 from breaklab.prove.scratch import Scratch, scratch_copy
-from breaklab.ranks.jobs import RunReport, TestJob, TestReport
+from breaklab.ranks.jobs import RunReport, TestReport
 from breaklab.ranks.launch import run_lab, time_limit
 from breaklab.ranks.outcome import judge
 from breaklab.ranks.warm import WarmParent
@@ -44,6 +45,7 @@ class Controls:
     hang_timeout_s: float = 15.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _checks: tuple[ControlCheck, ...] = ()
+    _touched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _references: dict[tuple[tuple[str, ...], int | None], RunReport] = field(default_factory=dict)
 
     def checks(self, warm: WarmParent) -> tuple[ControlCheck, ...]:
@@ -55,7 +57,8 @@ class Controls:
 
     def _pristine(self, warm: WarmParent) -> tuple[ControlCheck, ControlCheck]:
         with self._copy(warm) as scratch:
-            report = warm.run_tests(_all_tests(scratch))
+            report = warm.run_tests(scratch.tests(trace_calls=True))
+            self._touched = report.touched
             detail = _("pristine lab is not green: {reason}").format(reason=why_not_green(report))
             return ("green", report.green, detail), (
                 "control:copy",
@@ -66,9 +69,24 @@ class Controls:
         with self._copy(warm) as scratch:
             for module in scratch.lab.source.rglob("*.py"):
                 module.write_bytes(module.read_bytes() + _FAIL_ON_PURPOSE)
-            report = warm.run_tests(_all_tests(scratch))
+            report = warm.run_tests(scratch.tests())
             failed = bool(report.red) or report.exit_code not in (0, 5)
             return "control:red", failed, _("a lab made to fail is not red: its tests are not run")
+
+    def tests_of(self, file: str, pristine: bytes, broken: bytes) -> tuple[str, ...]:
+        """Return the node ids of the tests that a change of ``file`` can affect.
+
+        Those that called a changed function in the pristine control run; empty, meaning all, when
+        something changed that runs at import. ``file`` is relative to the source.
+        """
+        functions = changed_functions(pristine, broken)
+        if functions is None:
+            return ()
+        return tuple(
+            nodeid
+            for nodeid, touched in self._touched.items()
+            if affected(touched, file, functions)
+        )
 
     def reference(self, promise: RunPromise, warm: WarmParent) -> RunReport:
         """Return the pristine lab's run with the arguments of ``promise``."""
@@ -129,11 +147,6 @@ def _difference(promise: RunPromise, outcome: Outcome, summary: str, report: Run
     return "; ".join(problems)
 
 
-def _all_tests(scratch: Scratch) -> TestJob:
-    tests = scratch.lab.tests.relative_to(scratch.project.root).as_posix()
-    return TestJob(scratch.project.root, scratch.lab.source, (tests,), timeout_s=600.0)
-
-
 def why_not_green(report: TestReport) -> str:
     """Say in one line why a test report is not green."""
     if report.timed_out:
@@ -145,7 +158,7 @@ def why_not_green(report: TestReport) -> str:
 
 
 def tests_ran_copy(report: TestReport, scratch: Scratch) -> tuple[bool, str]:
-    """Return whether everything imported from the lab came from the scratch copy, and if not what."""
+    """Return whether all that was imported of the lab came from the copy, and if not, what."""
     source = scratch.lab.source.resolve()
     strangers = [
         f"{package} from {origin}"

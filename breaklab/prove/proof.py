@@ -22,7 +22,7 @@ from breaklab.inject.rules import static_findings
 from breaklab.model import BreakSpec, Lab, Project
 from breaklab.prove.controls import Controls, tests_ran_copy
 from breaklab.prove.scratch import Scratch, scratch_copy
-from breaklab.ranks.jobs import TestJob, TestReport
+from breaklab.ranks.jobs import TestReport
 from breaklab.ranks.warm import WarmParent
 from breaklab.tree.workspace import Workspace
 
@@ -131,7 +131,7 @@ def _prove_in(
     with log.phase("apply"), Workspace.open(scratch.project) as workspace:
         workspace.apply(scratch.lab, spec.bug_id, file, broken)
     with log.phase("test"):
-        report = warm.run_tests(tests_job(scratch))
+        report = warm.run_tests(scratch.tests(_targets(scratch, spec, controls, pristine, broken)))
         log.red = report.red
         _compare_red(spec, scratch, report, log)
     for promise in spec.runs:
@@ -144,16 +144,21 @@ def _prove_in(
         workspace.revert()
         log.check("revert", file.read_bytes() == pristine, _("revert left other bytes"))
     with log.phase("green again"):
-        again = warm.run_tests(tests_job(scratch, spec.red or log.red))
+        again = warm.run_tests(scratch.tests(spec.red or log.red))
         detail = _("still red after revert: {tests}").format(tests=", ".join(again.red))
         log.check("green again", again.green, detail)
 
 
-def tests_job(scratch: Scratch, targets: tuple[str, ...] = ()) -> TestJob:
-    """Return the job that runs the lab's tests, or the given node ids, in a scratch copy."""
-    root = scratch.project.root
-    everything = (scratch.lab.tests.relative_to(root).as_posix(),)
-    return TestJob(root, scratch.lab.source, targets or everything, timeout_s=600.0)
+def _targets(
+    scratch: Scratch, spec: BreakSpec, controls: Controls, pristine: bytes, broken: bytes
+) -> tuple[str, ...]:
+    """Return the tests to run on the broken lab: all that can notice, and all that are promised.
+
+    A test that never calls the changed function in the pristine lab stays green in the broken one.
+    """
+    file = (scratch.lab.root / spec.inject.file).relative_to(scratch.lab.source).as_posix()
+    tests = controls.tests_of(file, pristine, broken)
+    return tuple(dict.fromkeys((*tests, *spec.red))) if tests else ()
 
 
 def _rules(spec: BreakSpec, findings: list[Finding], log: _Log) -> None:

@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from breaklab.model import Lab, Project
+from breaklab.ranks.jobs import TestJob
+
+TESTS_TIMEOUT_S = 600.0  # of a whole suite; a test that hangs has its own, shorter limit
 
 _LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "venv", "__pycache__", "*.pyc", ".breaklab", ".*_cache", "node_modules"
@@ -29,6 +32,18 @@ class Scratch:
     def path(self, relative: str | Path) -> Path:
         """Return a path of the copy from one relative to the project's root."""
         return self.project.root / relative
+
+    def tests(self, targets: tuple[str, ...] = (), *, trace_calls: bool = False) -> TestJob:
+        """Return the job that runs the lab's tests here, or only the node ids in ``targets``."""
+        root = self.project.root
+        everything = (self.lab.tests.relative_to(root).as_posix(),)
+        return TestJob(
+            root,
+            self.lab.source,
+            targets or everything,
+            timeout_s=TESTS_TIMEOUT_S,
+            trace_calls=trace_calls,
+        )
 
 
 @contextmanager

@@ -20,6 +20,7 @@ class TestJob:
     targets: tuple[str, ...]  # files, folders or node ids, relative to root
     timeout_s: float
     pytest_args: tuple[str, ...] = ()
+    trace_calls: bool = False  # report which functions of the source each test calls
 
 
 class TestOutcome(StrEnum):
@@ -58,6 +59,7 @@ class TestReport:
     duration_s: float
     output: str  # what pytest printed, bounded
     origins: Mapping[str, str] = field(default_factory=dict)  # package in `source` -> __file__
+    touched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # node id -> functions
 
     @property
     def red(self) -> tuple[str, ...]:

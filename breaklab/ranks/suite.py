@@ -11,6 +11,7 @@ from typing import Any
 
 from breaklab.ranks.jobs import TestJob, TestOutcome
 from breaklab.ranks.source import origins, run_from
+from breaklab.ranks.touched import TouchedFunctions, flush_touched, record_touched
 from breaklab.ranks.wire import send_message
 
 MAX_TEXT = 20_000  # characters of one failure's representation
@@ -37,7 +38,12 @@ def run_pytest(job: TestJob, channel: socket.socket, output_fd: int, folder: Pat
     arguments = _arguments(job, folder)
     sys.argv = ["pytest", *arguments]
     send_message(channel, "started", pids=[os.getpid()])
-    code = int(pytest.main(arguments, plugins=[_Recorder(channel)]))
+    touched = TouchedFunctions(job.source.resolve(), folder / "touched.jsonl")
+    if job.trace_calls:
+        record_touched(touched)
+    code = int(pytest.main(arguments, plugins=[_Recorder(channel, touched)]))
+    for nodeid, functions in touched.read().items():
+        send_message(channel, "touched", nodeid=nodeid, functions=functions)
     send_message(channel, "finished", exit_code=code, origins=origins(job.source))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -64,13 +70,15 @@ def _arguments(job: TestJob, folder: Path) -> list[str]:
 class _Recorder:
     """Sends a message when a test begins, and its result when it has ended."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, touched: TouchedFunctions) -> None:
         self._channel = channel
+        self._touched = touched
         self._result: dict[str, Any] = {}
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Say which test runs, so that a time limit or a crash can name it."""
         self._result = {"outcome": TestOutcome.PASSED, "duration_s": 0.0}
+        self._touched.begin(nodeid)
         send_message(self._channel, "test-started", nodeid=nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -85,6 +93,7 @@ class _Recorder:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Send the result of one test."""
+        flush_touched()
         send_message(self._channel, "test", nodeid=nodeid, **self._result)
 
     def pytest_collectreport(self, report: Any) -> None:

@@ -43,6 +43,7 @@ class _Collector:
         self._running = ""
         self._exit_code: int | None = None
         self._origins: dict[str, str] = {}
+        self._touched: dict[str, tuple[str, ...]] = {}
         self.output = TextLog()
 
     def take(self, message: dict[str, Any]) -> None:
@@ -55,6 +56,8 @@ class _Collector:
                 self._add(_result(message))
             case "finished":
                 self._origins = message["origins"]
+            case "touched":
+                self._touched[message["nodeid"]] = tuple(message["functions"])
             case "supervisor-ended":
                 self._exit_code = message["exit_code"]
 
@@ -86,6 +89,7 @@ class _Collector:
             duration_s=duration_s,
             output=self.output.text(),
             origins=self._origins,
+            touched=self._touched,
         )
 
 
