@@ -39,8 +39,8 @@ def write_file(
     Args:
         path: the file to create or replace; its folder exists.
         content: all of the new bytes.
-        temp: a path on the same file system that belongs to us; what lies there is replaced. It is
-            gone afterwards, also when this raises.
+        temp: a path on the same file system that belongs to us; what lies there is replaced. Where
+            this raises it stays, and tells whoever recovers that ``path`` was not changed.
         mode: permission bits of the new file, the umask notwithstanding.
         label: what the file is, for the names of the steps.
         before_rename: called with ``temp`` once it is on disk; what it raises ends the write.
@@ -51,24 +51,19 @@ def write_file(
     label = label or path.name
     with contextlib.suppress(FileNotFoundError):
         temp.unlink()
+    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    step(f"{label}: temporary file made")
     try:
-        descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        step(f"{label}: temporary file made")
-        try:
-            _write_all(descriptor, content)
-            step(f"{label}: written")
-            os.fchmod(descriptor, mode)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        step(f"{label}: on disk")
-        if before_rename is not None:
-            before_rename(temp)
-        temp.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temp.unlink()
-        raise
+        _write_all(descriptor, content)
+        step(f"{label}: written")
+        os.fchmod(descriptor, mode)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    step(f"{label}: on disk")
+    if before_rename is not None:
+        before_rename(temp)
+    temp.replace(path)
     step(f"{label}: renamed")
     sync_folder(path.parent)
     step(f"{label}: folder on disk")

@@ -43,7 +43,7 @@ def _merge_file(base: bytes, ours: bytes, theirs: bytes, folder: Path) -> bytes 
     try:
         for name, content in sides.items():
             (folder / name).write_bytes(content)
-        done = _run(["git", "merge-file", "--stdout", "--quiet", *sides], folder)
+        done = _run(["git", "merge-file", "--stdout", *sides], folder)
     finally:
         for name in sides:
             (folder / name).unlink(missing_ok=True)

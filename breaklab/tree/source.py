@@ -1,4 +1,4 @@
-"""The one source file of the learner's that a break changes: name it, and replace it in one step."""
+"""The one file of the learner's that a break changes: name it, and replace it in one step."""
 
 from __future__ import annotations
 

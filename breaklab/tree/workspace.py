@@ -32,6 +32,7 @@ from breaklab.tree.state import (
     applying_path,
     check_schema,
     prepare_state_dir,
+    remove_temporary_files,
     reverting_path,
     write_json,
     write_schema,
@@ -85,8 +86,9 @@ class Workspace:
                 check_schema(project)
                 prepare_state_dir(project)
                 stack.enter_context(tree_lock(project))
-                write_schema(project)
                 workspace = cls(project, recover(project))
+                stack.callback(remove_temporary_files, project)
+                write_schema(project)
             yield workspace
 
     def source_state(self) -> SourceState | None:
@@ -197,7 +199,7 @@ class Workspace:
             return
         append_event(self._project, SOLVED, bug_id, **data)
         solved = replace(self.active, solved=True)
-        with os_errors_told(active_path(self._project)):
+        with self._told_and_recovered():
             write_json(active_path(self._project), to_json(solved))
         self.active = solved
 

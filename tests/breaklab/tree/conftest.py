@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,10 +38,12 @@ class Learner:
     project: Project
     lab: Lab
     source: Path
+    pristine: bytes = PRISTINE
+    broken: bytes = BROKEN
 
-    def apply(self, broken: bytes = BROKEN, *, bug_id: str = "35-01", hidden: bool = False) -> None:
+    def apply(self, bug_id: str = "35-01", *, hidden: bool = False) -> None:
         with Workspace.open(self.project) as workspace:
-            workspace.apply(self.lab, bug_id, self.source, broken, hidden=hidden)
+            workspace.apply(self.lab, bug_id, self.source, self.broken, hidden=hidden)
 
     def revert(self, how: RevertHow = RevertHow.MERGE) -> RevertReport:
         with Workspace.open(self.project) as workspace:
@@ -71,7 +74,13 @@ class Learner:
         ]
 
 
-def make_learner(root: Path, pristine: bytes = PRISTINE, name: str = "dataloader.py") -> Learner:
+def make_learner(
+    root: Path,
+    pristine: bytes = PRISTINE,
+    broken: bytes = BROKEN,
+    *,
+    name: str = "dataloader.py",
+) -> Learner:
     lab_root = root / "labs" / "tiny"
     package = lab_root / "src" / "tiny"
     tests = root / "tests" / "tiny"
@@ -89,7 +98,13 @@ def make_learner(root: Path, pristine: bytes = PRISTINE, name: str = "dataloader
         entrypoint=Entrypoint(module="tiny.train"),
         step_line="",
     )
-    return Learner(Project(root, (lab_root,), ()), lab, source)
+    return Learner(Project(root, (lab_root,), ()), lab, source, pristine, broken)
+
+
+@pytest.fixture
+def new_learner() -> Callable[..., Learner]:
+    """Make a learner with other bytes, another file name, or another place."""
+    return make_learner
 
 
 @pytest.fixture
