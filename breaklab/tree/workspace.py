@@ -99,6 +99,15 @@ class Workspace:
         """
         return self.active.source_state(self._project) if self.active else None
 
+    def require_room(self) -> None:
+        """Refuse when a break is applied that must end first; ask before preparing the next.
+
+        Raises:
+            TreeError: a break is applied and not solved.
+        """
+        if self.active and not self.active.solved:
+            raise _already_applied(self.active)
+
     def apply(
         self,
         lab: Lab,
@@ -126,8 +135,7 @@ class Workspace:
             TreeError: another break is applied, the file is not what it should be, or the disk
                 can't be written. Nothing was changed.
         """
-        if self.active and not self.active.solved:
-            raise _already_applied(self.active)
+        self.require_room()
         record = new_record(self._project, lab, bug_id, file, broken, pristine, hidden)
         with self._told_and_recovered():
             if self.active and self.active.source_state(self._project) is not SourceState.PRISTINE:

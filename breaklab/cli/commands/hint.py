@@ -1,0 +1,75 @@
+"""``breaklab hint``: one level of help at a time, from the symptom towards the cause."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from breaklab.cli.complete import complete_bug_id
+from breaklab.cli.lookup import open_project
+from breaklab.cli.render import Screen
+from breaklab.i18n import _, language
+from breaklab.learn.hints import HINT_SHOWN, choose_hint, shown_levels
+from breaklab.tree.events import append_event, read_events
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``hint`` to the app."""
+    app.command(
+        "hint",
+        help=_("Show the next hint that you have not seen; each is recorded."),
+        epilog="\b\n" + _("Example:") + "\n  breaklab hint\n  breaklab hint 35-01 --level 2",
+    )(show_hint)
+
+
+def show_hint(
+    ctx: typer.Context,
+    bug_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]",
+            help=_("The break; default: the one that is applied."),
+            autocompletion=complete_bug_id,
+        ),
+    ] = None,
+    level: Annotated[
+        int | None, typer.Option(metavar="N", help=_("Show exactly this level."))
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help=_("Print JSON: bug_id, level, levels, text, seen_before."))
+    ] = False,
+) -> None:
+    """Print one hint and record that it was shown."""
+    screen: Screen = ctx.obj
+    opened = open_project(screen)
+    spec = opened.spec(bug_id)
+    shown = shown_levels(read_events(opened.project), spec.bug_id)
+    chosen = choose_hint(spec, shown, level)
+    text = spec.hints[chosen.level - 1].get(language())
+    append_event(opened.project, HINT_SHOWN, spec.bug_id, level=chosen.level)
+    num_levels = len(spec.hints)
+    if json:
+        screen.json(
+            {
+                "bug_id": spec.bug_id,
+                "level": chosen.level,
+                "levels": num_levels,
+                "text": text,
+                "seen_before": chosen.seen_before,
+            }
+        )
+        return
+    heading = _("Hint {level} of {num_levels} for {bug_id}")
+    screen.heading(
+        heading.format(level=chosen.level, num_levels=num_levels, bug_id=spec.bug_id)
+    )
+    screen.prose(text, indent=2)
+    screen.line()
+    screen.prose(_what_next(shown | {chosen.level}, num_levels), "quiet")
+
+
+def _what_next(shown: frozenset[int], num_levels: int) -> str:
+    if len(shown) < num_levels:
+        return _("Still stuck after trying that? The next level: breaklab hint")
+    return _("That was every hint. To give up and read the answer: breaklab reveal")

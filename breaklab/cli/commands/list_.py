@@ -1,0 +1,93 @@
+"""``breaklab list``: the breaks of this project and where the learner stands with each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.render import Column, Screen
+from breaklab.cli.text import first_line
+from breaklab.i18n import _, language
+from breaklab.learn.progress import State, state_label, state_of
+from breaklab.model import BreakSpec
+from breaklab.tree.events import read_events
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``list`` to the app."""
+    app.command(
+        "list",
+        help=_("Show the breaks: id, family, difficulty, symptom, and where you stand."),
+        epilog="\b\n" + _("Example:") + "\n  breaklab list --json | jq '.breaks[].bug_id'",
+    )(list_breaks)
+
+
+def list_breaks(
+    ctx: typer.Context,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help=_("Print JSON: breaks[] of bug_id, family, difficulty, symptom, state; broken[]."),
+        ),
+    ] = False,
+) -> None:
+    """Print every break of the project with its state."""
+    screen: Screen = ctx.obj
+    opened = open_project(screen)
+    rows = _rows(opened)
+    broken = [
+        {"path": str(path), "message": error.message}
+        for path, error in opened.catalogue.broken.items()
+    ]
+    if json:
+        screen.json({"breaks": rows, "broken": broken})
+        return
+    _print(screen, rows)
+    for path in opened.catalogue.broken:
+        name = path.relative_to(opened.project.root) if path.is_absolute() else path
+        screen.prose(
+            _("{path} can't be used; see why: breaklab lint {path}").format(path=name),
+            "warn",
+            err=True,
+        )
+
+
+def _rows(opened: OpenProject) -> list[dict[str, object]]:
+    events = read_events(opened.project)
+    active = opened.active.bug_id if opened.active else None
+    specs = sorted(opened.catalogue.specs.values(), key=lambda spec: spec.bug_id)
+    return [_row(spec, state_of(events, spec.bug_id, active)) for spec in specs]
+
+
+def _row(spec: BreakSpec, state: State) -> dict[str, object]:
+    return {
+        "bug_id": spec.bug_id,
+        "family": spec.family,
+        "difficulty": spec.difficulty,
+        "symptom": first_line(spec.symptom.get(language())),
+        "state": state.value,
+    }
+
+
+def _print(screen: Screen, rows: list[dict[str, object]]) -> None:
+    if not rows:
+        screen.prose(_("This project has no breaks yet."))
+        return
+    columns = [
+        Column(_("ID"), "strong"),
+        Column(_("FAMILY")),
+        Column(_("LEVEL")),
+        Column(_("STATE")),
+        Column(_("SYMPTOM"), wrap=True),
+    ]
+    screen.table(columns, [_cells(row) for row in rows])
+    screen.line()
+    screen.prose(_("Put one in with: breaklab apply ID"))
+
+
+def _cells(row: dict[str, object]) -> list[str]:
+    state = state_label(State(str(row["state"])))
+    return [*(str(row[key]) for key in ("bug_id", "family", "difficulty")), state, str(row["symptom"])]

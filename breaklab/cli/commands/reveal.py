@@ -1,0 +1,98 @@
+"""``breaklab reveal``: the cause, the fix and the lesson, for a learner who gives up."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from breaklab.cli.complete import complete_bug_id
+from breaklab.cli.lookup import open_project
+from breaklab.cli.render import Screen
+from breaklab.cli.story import print_lesson
+from breaklab.errors import BreaklabError
+from breaklab.i18n import _, language
+from breaklab.learn.progress import REVEALED, State, state_of
+from breaklab.model import BreakSpec
+from breaklab.tree.events import append_event, read_events
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``reveal`` to the app."""
+    app.command(
+        "reveal",
+        help=_("Give up: show the cause, the fix and the lesson. It is recorded."),
+        epilog="\b\n" + _("Example:") + "\n  breaklab reveal 35-01 --yes",
+    )(reveal)
+
+
+def reveal(
+    ctx: typer.Context,
+    bug_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]",
+            help=_("The break; default: the one that is applied."),
+            autocompletion=complete_bug_id,
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help=_("Do not ask."))] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help=_("Print JSON: bug_id, concept, cause, fix_diff, lesson, sources[].")
+        ),
+    ] = False,
+) -> None:
+    """Print the answer; without a terminal, only after ``--yes``."""
+    screen: Screen = ctx.obj
+    opened = open_project(screen)
+    spec = opened.spec(bug_id)
+    # The answer is no spoiler, and reading it no giving up, once the learner has found it.
+    if state_of(read_events(opened.project), spec.bug_id) is State.OPEN:
+        _confirm(spec, yes)
+        append_event(opened.project, REVEALED, spec.bug_id)
+    if json:
+        screen.json(_as_json(spec))
+    else:
+        _print(screen, spec)
+
+
+def _confirm(spec: BreakSpec, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise BreaklabError(
+            _("reveal shows the answer to {bug_id} and records that you gave up").format(
+                bug_id=spec.bug_id
+            ),
+            hint=_("if you want that, add --yes"),
+        )
+    question = _("Give up on {bug_id} and see the answer?").format(bug_id=spec.bug_id)
+    if not typer.confirm(question, err=True):
+        raise typer.Exit
+
+
+def _as_json(spec: BreakSpec) -> dict[str, object]:
+    lang = language()
+    return {
+        "bug_id": spec.bug_id,
+        "concept": spec.concept.get(lang),
+        "cause": spec.hidden_cause.get(lang),
+        "fix_diff": spec.fix_diff,
+        "lesson": spec.lesson.get(lang),
+        "sources": list(spec.sources),
+    }
+
+
+def _print(screen: Screen, spec: BreakSpec) -> None:
+    screen.heading(f"{spec.bug_id} {spec.slug}")
+    screen.line()
+    screen.heading(_("Cause"))
+    screen.prose(spec.hidden_cause.get(language()), indent=2)
+    screen.line()
+    screen.heading(_("Fix"))
+    screen.listing(spec.fix_diff, styles={"+": "good", "-": "bad"})
+    screen.line()
+    print_lesson(screen, spec)

@@ -1,0 +1,121 @@
+"""``breaklab status``: which break is applied, how far the learner is, what to do next."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.render import Screen
+from breaklab.cli.text import first_line
+from breaklab.i18n import _, language
+from breaklab.learn.hints import shown_levels
+from breaklab.learn.progress import State, state_of
+from breaklab.model import BreakSpec
+from breaklab.tree.events import read_events
+
+def register(app: typer.Typer) -> None:
+    """Add ``status`` to the app."""
+    app.command(
+        "status",
+        help=_("Show which break is applied and how far you are."),
+        epilog="\b\n" + _("Example:") + "\n  breaklab status --json",
+    )(status)
+
+
+def status(
+    ctx: typer.Context,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help=_(
+                "Print JSON: project, applied (bug_id, lab, symptom, source, hints_shown[], "
+                "num_hints, solved) or null, counts."
+            ),
+        ),
+    ] = False,
+) -> None:
+    """Print the state of this project; takes no lock and changes nothing."""
+    screen: Screen = ctx.obj
+    opened = open_project(screen)
+    applied = _applied(opened)
+    counts = _counts(opened)
+    if json:
+        screen.json({"project": str(opened.project.root), "applied": applied, "counts": counts})
+        return
+    _print(screen, opened, applied, counts)
+
+
+def _applied(opened: OpenProject) -> dict[str, Any] | None:
+    active, spec = opened.active, opened.applied_spec()
+    if active is None or spec is None:
+        return None
+    events = read_events(opened.project)
+    return {
+        "bug_id": spec.bug_id,
+        "lab": opened.lab_of(spec).name,
+        "symptom": first_line(spec.symptom.get(language())),
+        "source": active.source_state(opened.project).value,
+        "hints_shown": sorted(shown_levels(events, spec.bug_id)),
+        "num_hints": len(spec.hints),
+        "solved": active.solved,
+    }
+
+
+def _counts(opened: OpenProject) -> dict[str, int]:
+    events = read_events(opened.project)
+    states = [state_of(events, bug_id) for bug_id in opened.catalogue.specs]
+    return {state.value: states.count(state) for state in (State.SOLVED, State.GIVEN_UP, State.OPEN)}
+
+
+def _print(
+    screen: Screen, opened: OpenProject, applied: dict[str, Any] | None, counts: dict[str, int]
+) -> None:
+    tally = _("{solved} solved, {given_up} given up, {open} open").format(
+        solved=counts["solved"], given_up=counts["given up"], open=counts["open"]
+    )
+    pairs = [(_("Project"), str(opened.project.root)), (_("Breaks"), tally)]
+    if applied is None:
+        screen.fields([*pairs, (_("Applied"), _("none"))])
+        screen.line()
+        screen.run_next(
+            ("breaklab list", _("choose a break")), ("breaklab apply ID", _("put it in"))
+        )
+        return
+    hints = _("{shown} of {num_hints} shown").format(
+        shown=len(applied["hints_shown"]), num_hints=applied["num_hints"]
+    )
+    screen.fields(
+        [
+            *pairs,
+            (_("Applied"), f"{applied['bug_id']} ({applied['lab']})"),
+            (_("Symptom"), applied["symptom"]),
+            (_("Source"), _source_words()[applied["source"]]),
+            (_("Hints"), hints),
+        ]
+    )
+    screen.line()
+    screen.run_next(*_next_steps(applied))
+
+
+def _source_words() -> dict[str, str]:
+    return {
+        "broken": _("as apply left it"),
+        "pristine": _("like the original again"),
+        "edited": _("edited by you"),
+        "missing": _("the file is gone"),
+        "replaced": _("something else has the file's name"),
+    }
+
+
+def _next_steps(applied: dict[str, Any]) -> list[tuple[str, str]]:
+    if applied["solved"]:
+        return [
+            ("breaklab revert", _("put the original back; what you wrote is kept")),
+            ("breaklab list", _("choose the next break")),
+        ]
+    if applied["source"] == "broken":
+        return [("breaklab run", _("see it happen")), ("breaklab hint", _("the next hint"))]
+    return [("breaklab check", _("let your fix be judged")), ("breaklab hint", _("the next hint"))]

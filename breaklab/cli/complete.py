@@ -1,0 +1,37 @@
+"""What the shell offers on Tab: bug ids and variants of this project; never an error."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import typer
+
+from breaklab.cli.text import one_line
+from breaklab.errors import BreaklabError
+
+
+def complete_bug_id(incomplete: str) -> list[tuple[str, str]]:
+    """Return the bug ids that start with ``incomplete``, each with its symptom."""
+    from breaklab.cli.lookup import open_project
+    from breaklab.i18n import language
+
+    with suppress(BreaklabError, OSError):
+        specs = open_project().catalogue.specs.values()
+        return [
+            (spec.bug_id, one_line(spec.symptom.get(language()))[:60])
+            for spec in specs
+            if spec.bug_id.startswith(incomplete)
+        ]
+    return []
+
+
+def complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the variants of the applied break that start with ``incomplete``."""
+    from breaklab.cli.lookup import open_project
+
+    with suppress(BreaklabError, OSError):
+        opened = open_project()
+        spec = opened.applied_spec()
+        runs = spec.runs if spec else ()
+        return [run.variant for run in runs if run.variant.startswith(incomplete)]
+    return []

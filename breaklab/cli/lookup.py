@@ -1,0 +1,91 @@
+"""From the folder we stand in to the project, its labs, its breaks and the one applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from breaklab.errors import BreaklabError
+from breaklab.i18n import _
+from breaklab.model import BreakSpec, Lab, Project
+from breaklab.spec.catalogue import Catalogue, load_catalogue
+from breaklab.spec.project import find_project, lab_of, load_labs
+
+if TYPE_CHECKING:
+    from breaklab.cli.render import Screen
+    from breaklab.tree.workspace import ActiveBreak
+
+
+@dataclass(frozen=True)
+class OpenProject:
+    """A project with what was asked of it so far; nothing here takes a lock or writes."""
+
+    project: Project
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """All breaks of the project."""
+        return load_catalogue(self.project)
+
+    @cached_property
+    def active(self) -> ActiveBreak | None:
+        """The record of the break that is applied, if one is."""
+        from breaklab.tree.workspace import read_active
+
+        return read_active(self.project)
+
+    def applied_spec(self) -> BreakSpec | None:
+        """Return the spec of the break that is applied, if one is."""
+        return self.catalogue.find(self.active.bug_id) if self.active else None
+
+    def spec(self, bug_id: str | None) -> BreakSpec:
+        """Return the spec of ``bug_id``, or of the applied break where none is named.
+
+        Raises:
+            BreaklabError: no break is named and none is applied, or the id is unknown.
+        """
+        if bug_id:
+            return self.catalogue.find(bug_id)
+        applied = self.applied_spec()
+        if applied is None:
+            raise nothing_applied()
+        return applied
+
+    def lab_of(self, spec: BreakSpec) -> Lab:
+        """Return the lab that a break is for."""
+        return lab_of(self.project, spec)
+
+    def default_lab(self) -> Lab:
+        """Return the lab of the applied break, else the project's first one."""
+        spec = self.applied_spec()
+        return self.lab_of(spec) if spec else load_labs(self.project)[0]
+
+
+def open_project(screen: Screen | None = None) -> OpenProject:
+    """Return the project around the current folder, after finishing what a killed command left.
+
+    Args:
+        screen: where to say what was finished; None to leave everything as it is.
+
+    Raises:
+        ProjectError: no folder from here up is a project.
+        TreeError: what was left half done could not be finished.
+    """
+    project = find_project(Path.cwd())
+    if screen is not None:
+        from breaklab.tree.workspace import recover_if_needed
+
+        recovered = recover_if_needed(project)
+        if recovered:
+            screen.prose(recovered, "warn", err=True)
+    return OpenProject(project)
+
+
+def nothing_applied() -> BreaklabError:
+    """Return the error of a command that needs a break applied, or named, and has neither."""
+    return BreaklabError(
+        _("no break is applied here"),
+        hint=_("name one, or apply one first: breaklab list;  breaklab apply ID"),
+    )
