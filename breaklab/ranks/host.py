@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -150,6 +151,8 @@ class Host:
                 os.close(lifeline)
                 self._leave()
                 supervisor.main(channel, host_pid, folder)
+            except BaseException:
+                traceback.print_exc()  # to the log that breaklab quotes
             finally:
                 os._exit(70)  # an error must not unwind into the host's own clean-up
         with contextlib.suppress(OSError):  # the child does the same; whoever comes first
@@ -164,14 +167,18 @@ class Host:
         self._control.close()
         for job in self._jobs.values():
             job.channel.close()
+            self._let_go(job)
+
+    def _let_go(self, job: _Job) -> None:
+        if job.lifeline >= 0:
             os.close(job.lifeline)
+            job.lifeline = -1
 
     def _end_family(self, job: _Job) -> None:
         """Kill a job's processes: its group, and what left the group but still descends from it."""
         if job.lifeline >= 0:
             self._selector.unregister(job.lifeline)
-            os.close(job.lifeline)
-            job.lifeline = -1
+            self._let_go(job)
         with contextlib.suppress(ProcessLookupError):
             os.kill(job.pid, signal.SIGSTOP)  # it must not start others while these end
         kill_descendants(job.pid)

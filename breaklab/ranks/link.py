@@ -6,12 +6,14 @@ import contextlib
 import os
 import selectors
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from breaklab.ranks.wire import Messages
 
 _READ_BYTES = 65_536
+_DRAIN_S = 1.0
 
 
 class JobLink:
@@ -30,12 +32,23 @@ class JobLink:
         self._open_outputs = set(outputs)
         for index, fd in enumerate(outputs):
             self._selector.register(fd, selectors.EVENT_READ, index)
-        self.ended = False  # no process of the job is left
+        self._ended_at: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the warm parent closed the channel: no process is left, or it is dead itself."""
+        return self._ended_at is not None
 
     @property
     def finished(self) -> bool:
-        """Whether no process is left and all that they printed was read."""
-        return self.ended and not self._open_outputs
+        """Whether the job has ended and all that its processes printed was read.
+
+        A process that escaped, where the warm parent was killed or orphans can't be adopted, may
+        hold an output open for ever; what it still prints is not waited for.
+        """
+        if self._ended_at is None:
+            return False
+        return not self._open_outputs or time.monotonic() > self._ended_at + _DRAIN_S
 
     def poll(self, timeout_s: float) -> tuple[list[dict[str, Any]], list[tuple[int, bytes]]]:
         """Wait up to ``timeout_s``; return messages, and (index of the output, bytes) pairs.
@@ -61,7 +74,7 @@ class JobLink:
             data = b""
         if not data:
             self._selector.unregister(self._channel)
-            self.ended = True
+            self._ended_at = time.monotonic()
         return self._messages.feed(data)
 
     def _close_output(self, fd: int) -> None:

@@ -12,6 +12,7 @@ import selectors
 import signal
 import socket
 import time
+import traceback
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,6 +48,8 @@ def main(channel: socket.socket, host_pid: int, folder: Path) -> NoReturn:
         else:
             _Ranks(job, channel, fds, folder).run()
             code = 0
+    except BaseException:
+        traceback.print_exc()  # to the log that breaklab quotes
     finally:
         kill_descendants(os.getpid())
         os._exit(code)

@@ -23,7 +23,9 @@ def collect_tests(job: TestJob, link: JobLink, on_result: OnResult | None) -> Te
     deadline = started + job.timeout_s
     timed_out = False
     while not link.finished:
-        messages, chunks = link.poll(deadline - time.monotonic() if not timed_out else 1.0)
+        messages, chunks = link.poll(
+            min(1.0, deadline - time.monotonic()) if not timed_out else 1.0
+        )
         for message in messages:
             collector.take(message)
         for _index, data in chunks:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, NoReturn, Self
 
 from breaklab.errors import RunError
 from breaklab.i18n import _
@@ -127,7 +127,7 @@ class WarmParent:
         """
         with contextlib.closing(self._open(job, num_outputs=1)) as link:
             report = collect_tests(job, link, on_result)
-        return report if report is not None else self._fail()
+        return report or self._fail()
 
     def run_ranks(
         self,
@@ -150,7 +150,7 @@ class WarmParent:
             )
         with contextlib.closing(self._open(job, num_outputs=2 * job.num_ranks)) as link:
             report = watch_run(job, link, on_line, on_event)
-        return report if report is not None else self._fail()
+        return report or self._fail()
 
     def close(self) -> None:
         """End everything; safe to call twice and from another thread than a job's."""
@@ -219,17 +219,22 @@ class WarmParent:
             self._ready = True
         return control
 
-    def _fail(self) -> Any:
+    def _fail(self) -> NoReturn:
         """Raise the error that says why a job could not be served."""
-        if self._control is None:
+        host = self._process
+        if host is None:
             raise RunError(_("The run was ended because breaklab is closing."))
-        self._sweep()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            host.wait(0.5)  # its sockets close a moment before it can be waited for
+        if host.returncode is not None:
+            self._sweep()
+            message = _("The process that starts the ranks ended unexpectedly.")
+        else:
+            message = _("The ranks could not be started.")
         tail = self._log_tail()
-        raise RunError(
-            _("The process that starts the ranks ended unexpectedly.")
-            + (_(" It said: {text}").format(text=tail) if tail else ""),
-            hint=_("Run the command again; if it stays so, please report it."),
-        )
+        if tail:
+            message += " " + _("It said: {text}").format(text=tail)
+        raise RunError(message, hint=_("Run the command again; if it stays so, please report it."))
 
     def _log_tail(self) -> str:
         """Return the last line that the warm parent printed."""
