@@ -12,7 +12,8 @@ from minidp.allreduce import Communicator
 from minidp.dataloader import NUM_TRAIN, load_digits, plan_micro_batches, shard_indices, shard_sizes
 from minidp.gradient_sync import SYNC_MODES, BatchPlan
 from minidp.model import DigitClassifier, broadcast_state
-from minidp.train import Config, train
+from minidp.config import Config
+from minidp.plain import train_plain
 from torch.nn import functional as F
 
 WORLD_SIZES = (2, 3, 4)
@@ -46,7 +47,7 @@ def full_batch_gradients(global_batch):
 
 
 def train_on_rank(config):
-    return [p.detach().clone() for p in train(config, Communicator()).parameters()]
+    return [p.detach().clone() for p in train_plain(config, Communicator()).parameters()]
 
 
 def train_in_one_process(config):

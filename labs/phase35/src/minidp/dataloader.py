@@ -1,11 +1,12 @@
 """The data, and which samples of a global batch belong to which rank.
 
-Every rank holds the whole data set in memory and computes on its own share of each global batch.
-All of this is pure: it needs a rank and a world size, not a process group.
+Every rank can read every sample, and reads its own share only. All of this is pure: it needs a
+rank and a world size, not a process group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,44 @@ def load_digits(path: Path = DIGITS) -> tuple[Tensor, Tensor]:
     table = np.loadtxt(path, delimiter=",", dtype=np.float32)  # (1797, 65)
     images = torch.from_numpy(table[:, :64] / 16.0)  # (1797, 64)
     return images, torch.from_numpy(table[:, 64].astype(np.int64))
+
+
+class Digits:
+    """Samples by id, with a count of how many were read."""
+
+    def __init__(self, images: Tensor, labels: Tensor) -> None:
+        self.images, self.labels = images, labels  # (n, 64), (n,)
+        self.num_reads = 0
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def read(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the images (n, 64) and labels (n,) of the samples ``ids`` (n,), or of one id."""
+        self.num_reads += ids.numel()
+        return self.images[ids], self.labels[ids]
+
+
+def stream_shard(data: Digits, world_size: int, rank: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield every ``world_size``-th sample of a data set, in its order, from ``rank`` on.
+
+    The stream starts again at its beginning to give every rank equally many: at most
+    ``world_size - 1`` samples come twice, at the end.
+    """
+    num_samples = len(data)
+    for position in range(-(-num_samples // world_size) * world_size):
+        if position % world_size == rank:
+            yield data.read(torch.tensor(position % num_samples))
+
+
+def hide_labels(labels: Tensor, fraction: float, no_label: int, seed: int) -> Tensor:
+    """Return the labels (n,) with a random ``fraction`` of them replaced by ``no_label``.
+
+    So that micro-batches hold unequal numbers of labels, as sequences hold unequal numbers of
+    tokens. The same on every rank.
+    """
+    hidden = torch.rand(labels.shape, generator=torch.Generator().manual_seed(seed)) < fraction
+    return labels.masked_fill(hidden, no_label)
 
 
 def shard_sizes(global_batch: int, world_size: int) -> list[int]:

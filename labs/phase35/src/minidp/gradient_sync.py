@@ -31,15 +31,23 @@ GradientSync = Callable[[nn.Module, Tensor, Tensor, BatchPlan, Communicator], tu
 
 
 def flatten_gradients(model: nn.Module) -> Tensor:
-    """Return all gradients as one flat tensor (numel,), in parameter order."""
-    return torch.cat([p.grad.reshape(-1) for p in model.parameters()])
+    """Return all gradients as one flat tensor (numel,), in parameter order.
+
+    A parameter that this rank's samples did not use counts as zero: the others may have used it.
+    """
+    return torch.cat(
+        [
+            p.new_zeros(p.numel()) if p.grad is None else p.grad.reshape(-1)
+            for p in model.parameters()
+        ]
+    )
 
 
 def write_gradients(model: nn.Module, flat: Tensor) -> None:
-    """Write a flat tensor (numel,) back into the gradients."""
+    """Let the gradients be views of a flat tensor (numel,)."""
     offset = 0
     for p in model.parameters():
-        p.grad.copy_(flat[offset : offset + p.numel()].view_as(p))
+        p.grad = flat[offset : offset + p.numel()].view_as(p)
         offset += p.numel()
 
 

@@ -4,20 +4,50 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from types import TracebackType
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from minidp.allreduce import Communicator
 
 
-def params_digest(model: nn.Module) -> str:
-    """Return a SHA-256 of the bytes of all parameters and buffers, names included."""
+def say(line: str) -> None:
+    """Print a line in one piece, at once: the ranks share one screen."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def params_digest(model: nn.Module, buffers: bool = True) -> str:
+    """Return a SHA-256 of the bytes of all parameters, and of all buffers, names included."""
     digest = hashlib.sha256()
-    for name, tensor in model.state_dict().items():
+    state = model.state_dict() if buffers else dict(model.named_parameters())
+    for name, tensor in state.items():
         digest.update(name.encode())
         digest.update(tensor.detach().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+class LossLog:
+    """The mean training loss since the last report, over the labels of all ranks."""
+
+    def __init__(self) -> None:
+        self.totals = torch.zeros(2, dtype=torch.float64)  # summed loss, number of labels
+
+    def add(self, loss_sum: Tensor, num_labels: int) -> None:
+        """Add what one rank saw in one step."""
+        self.totals += torch.tensor([float(loss_sum), num_labels], dtype=torch.float64)
+
+    def report(self, comm: Communicator) -> float:
+        """Return the mean over all ranks' labels, and start again.
+
+        Collective: every rank, once in a log interval. One sum.
+        """
+        loss_sum, num_labels = comm.all_reduce_sum(self.totals.clone()).tolist()
+        self.totals.zero_()
+        return loss_sum / max(num_labels, 1.0)
 
 
 def grad_norm(model: nn.Module) -> float:
@@ -33,7 +63,7 @@ class MetricsWriter:
         self._file = None
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / f"rank{rank}.jsonl").open("w", encoding="utf-8")
+            self._file = (folder / f"rank{rank}.jsonl").open("a", encoding="utf-8")
 
     def write(self, **values: object) -> None:
         """Write one object, and flush: a rank that is killed later has still reported it."""
