@@ -1,0 +1,102 @@
+"""All breaks of a project; one that can't be used does not keep the others from being used."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from breaklab.errors import Finding, Location, ProjectError, SpecError
+from breaklab.i18n import _
+from breaklab.model import BreakSpec, Project, RetiredSpec
+from breaklab.spec.breaks import load_spec
+
+_BUG_ID_LINE = re.compile(r"""^bug-id:\s*["']?([\w-]+)""", re.MULTILINE)
+
+
+@dataclass
+class Catalogue:
+    """The breaks of a project by bug id, in order."""
+
+    specs: dict[str, BreakSpec] = field(default_factory=dict)
+    retired: dict[str, RetiredSpec] = field(default_factory=dict)
+    broken: dict[Path, SpecError] = field(default_factory=dict)
+
+    def find(self, bug_id: str) -> BreakSpec:
+        """Return a break by its id or its slug.
+
+        Raises:
+            SpecError: there is such a spec, but it can't be used.
+            ProjectError: there is none; the message names the nearest.
+        """
+        for spec in self.specs.values():
+            if bug_id in (spec.bug_id, spec.slug):
+                return spec
+        for path, error in self.broken.items():
+            if bug_id in (path.stem, _claimed_id(path)):
+                raise error
+        if bug_id in self.retired:
+            reason = self.retired[bug_id].reason
+            raise ProjectError(
+                _("the break {bug_id} is retired: {reason}").format(bug_id=bug_id, reason=reason)
+            )
+        raise ProjectError(
+            _("there is no break {bug_id}").format(bug_id=bug_id), hint=self._nearest(bug_id)
+        )
+
+    def _nearest(self, bug_id: str) -> str:
+        names = {name: s.bug_id for s in self.specs.values() for name in (s.slug, s.bug_id)}
+        close = difflib.get_close_matches(bug_id, names, n=1, cutoff=0.5)
+        if close:
+            return _("did you mean {bug_id}? all breaks: breaklab list").format(
+                bug_id=names[close[0]]
+            )
+        return _("all breaks: breaklab list")
+
+
+def spec_files(project: Project) -> list[Path]:
+    """Return every spec file of a project, in order of names."""
+    files = [file for folder in project.breaks for file in folder.glob("*.yaml")]
+    return sorted(file for file in files if not file.name.startswith("."))
+
+
+def load_catalogue(project: Project) -> Catalogue:
+    """Read every spec; those that can't be used are kept in ``broken``."""
+    found: list[BreakSpec | RetiredSpec] = []
+    catalogue = Catalogue()
+    for path in spec_files(project):
+        try:
+            found.append(load_spec(path))
+        except SpecError as error:
+            catalogue.broken[path] = error
+    first: dict[str, Path] = {}
+    for spec in sorted(found, key=lambda spec: (_sort_key(spec.bug_id), str(spec.path))):
+        if spec.bug_id in first:
+            catalogue.broken[spec.path] = _duplicate(spec, first[spec.bug_id])
+            continue
+        first[spec.bug_id] = spec.path
+        if isinstance(spec, BreakSpec):
+            catalogue.specs[spec.bug_id] = spec
+        else:
+            catalogue.retired[spec.bug_id] = spec
+    return catalogue
+
+
+def _sort_key(bug_id: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in bug_id.split("-"))
+
+
+def _duplicate(spec: BreakSpec | RetiredSpec, first: Path) -> SpecError:
+    message = _("the bug-id {bug_id} is taken by {path}").format(bug_id=spec.bug_id, path=first)
+    line = spec.lines.get("bug-id", 1) if isinstance(spec, BreakSpec) else 1
+    return SpecError([Finding(Location(str(spec.path), line, 1), "duplicate-id", message)])
+
+
+def _claimed_id(path: Path) -> str:
+    """Return the id that a spec which can't be used claims to have."""
+    try:
+        match = _BUG_ID_LINE.search(path.read_text(encoding="utf-8", errors="replace")[:4096])
+    except OSError:
+        return ""
+    return match[1] if match else ""

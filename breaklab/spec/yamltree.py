@@ -1,0 +1,143 @@
+"""YAML as nodes that know their place, read without trusting the file.
+
+No tags, no aliases, no duplicate keys, bounded size: a spec may come from a stranger.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from breaklab.errors import Finding, Location, SpecError
+from breaklab.i18n import _
+
+MAX_BYTES = 1 << 20
+MAX_LINE = 10_000  # characters; a longer one can nest deeper than the parser's stack
+MAX_BRACKETS = 2_000
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PLAIN_TAGS = {
+    f"tag:yaml.org,2002:{name}"
+    for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp", "merge")
+}
+_ENTRY = re.compile(r"(?P<head>\s*(?:- )*(?P<key>[\w.-]+): +)(?P<value>\S.*)")
+_UNQUOTED = ("mapping values are not allowed", "cannot start any token", "expected <block end>")
+
+
+def read_yaml(path: Path) -> yaml.Node:
+    """Return the root node of a YAML file.
+
+    Raises:
+        SpecError: the file can't be read, is too large, or is no YAML; with line and column.
+    """
+    text = _read_text(path)
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        raise SpecError([_syntax_finding(path, text, error)]) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        message = _("not valid YAML: {reason}").format(reason=reason)
+        raise SpecError([Finding(Location(str(path), 1, 1), "yaml", message)]) from error
+    if root is None:
+        message = _("the file is empty")
+        raise SpecError([Finding(Location(str(path), 1, 1), "yaml", message)])
+    if findings := _untrusted(path, root):
+        raise SpecError(findings)
+    return root
+
+
+def place(path: Path, node: yaml.Node) -> Location:
+    """Return where ``node`` starts, counting from 1."""
+    return Location(str(path), node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _read_text(path: Path) -> str:
+    where = Location(str(path))
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        message = _("can't be read: {reason}").format(reason=error.strerror)
+        raise SpecError([Finding(where, "file", message)]) from error
+    if len(data) > MAX_BYTES:
+        message = _("is larger than {limit} bytes").format(limit=MAX_BYTES)
+        raise SpecError([Finding(where, "file", message)])
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        message = _("is not UTF-8 text")
+        raise SpecError([Finding(Location(str(path), line), "file", message)]) from error
+    too_long = next((n for n, line in enumerate(text.split("\n"), 1) if len(line) > MAX_LINE), 0)
+    if too_long or text.count("[") + text.count("{") > MAX_BRACKETS:
+        message = _("has a line of over {limit} characters, or nests too deeply").format(
+            limit=MAX_LINE
+        )
+        raise SpecError([Finding(Location(str(path), too_long), "file", message)])
+    return text
+
+
+def _syntax_finding(path: Path, text: str, error: yaml.MarkedYAMLError) -> Finding:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    problem = error.problem or str(error)
+    where = Location(str(path), line, column)
+    lines = text.split("\n")
+    repaired = _quoted(lines[line - 1]) if line <= len(lines) else ""
+    if repaired and any(part in problem for part in _UNQUOTED):
+        message = _(
+            "not valid YAML: a text that holds `: `, or begins with a special character, must be "
+            "quoted"
+        )
+        hint = _("quote it; the repaired line:") + f"\n{repaired}"
+        return Finding(where, "quote-it", message, hint)
+    return Finding(where, "yaml", _("not valid YAML: {reason}").format(reason=problem))
+
+
+def _quoted(line: str) -> str:
+    """Return ``line`` with the value of its first key quoted; empty where there is no such."""
+    match = _ENTRY.fullmatch(line.rstrip())
+    if match is None or match["value"][0] in "'\"|>{[&*!":
+        return ""
+    return match["head"] + "'" + match["value"].replace("'", "''") + "'"
+
+
+def _untrusted(path: Path, root: yaml.Node) -> list[Finding]:
+    """Return a finding for each tag, alias and duplicate key."""
+    findings = []
+    seen: set[int] = set()
+    queue = [root]
+    while queue:
+        node = queue.pop()
+        if id(node) in seen:
+            message = _("aliases are not allowed; write the text again")
+            findings.append(Finding(place(path, node), "alias", message))
+            continue
+        seen.add(id(node))
+        if node.tag not in _PLAIN_TAGS:
+            message = _("the tag {tag} is not allowed").format(tag=node.tag)
+            findings.append(Finding(place(path, node), "tag", message))
+        if isinstance(node, yaml.SequenceNode):
+            queue.extend(node.value)
+        elif isinstance(node, yaml.MappingNode):
+            queue.extend(value for _key, value in node.value)
+            findings.extend(_duplicates(path, node))
+    return findings
+
+
+def _duplicates(path: Path, node: yaml.MappingNode) -> list[Finding]:
+    findings = []
+    first: dict[object, int] = {}
+    for key, _value in node.value:
+        name = key.value if isinstance(key, yaml.ScalarNode) else None
+        if name is not None and name in first:
+            message = _("the key `{key}` was given already on line {line}").format(
+                key=name, line=first[name]
+            )
+            findings.append(Finding(place(path, key), "duplicate-key", message))
+        elif name is not None:
+            first[name] = key.start_mark.line + 1
+    return findings
