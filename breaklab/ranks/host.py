@@ -57,7 +57,7 @@ def preload(modules: tuple[str, ...]) -> None:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
             raise PreloadError("missing", module=name, missing=error.name or name) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PreloadError("failed", module=name, error=repr(error)) from error
         _check_threads(name)
     if "torch" in sys.modules:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_ROWS = 100_000
+MAX_BYTES = 64_000_000  # of one rank's file
 _MAX_ROW_BYTES = 1_000_000
 
 
@@ -32,9 +33,11 @@ def _rows(path: Path) -> list[Mapping[str, Any]]:
     with path.open("rb") as file:
         lines = iter(lambda: file.readline(_MAX_ROW_BYTES), b"")
         for line in islice(lines, MAX_ROWS):
+            if file.tell() > MAX_BYTES:
+                break
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(row, dict):
                 rows.append(row)

@@ -55,11 +55,20 @@ def _hook_for(source: Path) -> Callable[[str], PathEntryFinder]:
 def top_level_names(source: Path) -> list[str]:
     """Return the names of packages and modules directly in ``source``, sorted."""
     names = set()
-    for entry in source.iterdir():
+    for entry in source.iterdir() if source.is_dir() else ():
         name = entry.stem if entry.suffix == ".py" else entry.name
         if name.isidentifier() and (entry.suffix == ".py" or (entry / "__init__.py").is_file()):
             names.add(name)
     return sorted(names)
+
+
+def imported_before(source: Path) -> list[str]:
+    """Return what is in ``source`` and already imported, so that an edit of it could not count.
+
+    Names of the standard library don't count: a folder may hold a ``queue.py`` that nothing uses.
+    """
+    ours = {"breaklab", *sys.stdlib_module_names}
+    return [name for name in top_level_names(source) if name in sys.modules and name not in ours]
 
 
 def origins(source: Path) -> dict[str, str]:

@@ -57,7 +57,7 @@ def start_error(answer: Mapping[str, str], python: str, tail: str) -> RunError:
     fields = {"python": python, "tail": tail, "limit": int(_START_LIMIT_S), **answer}
     templates = {
         "missing": (
-            _("{python} has no module {missing}, which `preload` ({module}) needs."),
+            _("{python} has no module {missing}, which the lab needs (`preload`: {module})."),
             _("Install it there, for example with `{python} -m pip install {missing}`."),
         ),
         "failed": (
@@ -79,3 +79,12 @@ def start_error(answer: Mapping[str, str], python: str, tail: str) -> RunError:
     )
     message, hint = templates.get(answer.get("code", ""), died)
     return RunError(message.format(**fields), hint=hint.format(**fields))
+
+
+def refusal(message: Mapping[str, Any]) -> RunError:
+    """Translate a supervisor's refusal of a job into an error with a remedy."""
+    modules = ", ".join(message["modules"])
+    return RunError(
+        _("`preload` already imported {modules} of the lab's own source.").format(modules=modules),
+        hint=_("Remove it, and what imports it, from `preload` in lab.yaml."),
+    )

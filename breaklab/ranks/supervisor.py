@@ -20,6 +20,7 @@ from breaklab.ranks import rank as rank_module
 from breaklab.ranks import suite
 from breaklab.ranks.jobs import RunJob, TestJob
 from breaklab.ranks.process import adopt_orphans, die_with_parent, kill_descendants
+from breaklab.ranks.source import imported_before
 from breaklab.ranks.wire import ChildSignals, receive_job, send_message
 
 _BACKLOG = 256  # connections of all ranks may arrive before the store is up
@@ -43,7 +44,10 @@ def main(channel: socket.socket, host_pid: int, folder: Path) -> NoReturn:
         os._exit(0)  # breaklab went away before it said what to do
     code = 70
     try:
-        if isinstance(job, TestJob):
+        imported = imported_before(job.source)
+        if imported:
+            send_message(channel, "refused", modules=imported)
+        elif isinstance(job, TestJob):
             code = suite.run_pytest(job, channel, fds[0], folder)
         else:
             _Ranks(job, channel, fds, folder).run()

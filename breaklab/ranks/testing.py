@@ -10,6 +10,7 @@ from breaklab.errors import RunError
 from breaklab.i18n import _
 from breaklab.ranks.jobs import TestJob, TestOutcome, TestReport, TestResult
 from breaklab.ranks.link import JobLink
+from breaklab.ranks.startup import refusal
 from breaklab.ranks.stream import TextLog
 from breaklab.ranks.suite import NO_PYTEST
 
@@ -60,6 +61,8 @@ class _Collector:
                 self._origins = message["origins"]
             case "touched":
                 self._touched[message["nodeid"]] = tuple(message["functions"])
+            case "refused":
+                raise refusal(message)
             case "supervisor-ended":
                 self._exit_code = message["exit_code"]
 

@@ -57,6 +57,7 @@ class WarmParent:
         self._log: IO[bytes] | None = None
         self._folder: Path | None = None
         self._ready = False
+        self._start_error: RunError | None = None
 
     def __enter__(self) -> Self:
         """Start the process.
@@ -211,10 +212,13 @@ class WarmParent:
         control = self._control
         if control is None:
             raise RunError(_("The warm parent is closed."))
+        if self._start_error is not None:
+            raise self._start_error
         if not self._ready:
             answer = read_answer(control)
             if answer.get("code") != "ready":
-                raise start_error(answer, self._python, self._log_tail())
+                self._start_error = start_error(answer, self._python, self._log_tail())
+                raise self._start_error
             self._folder = Path(answer["folder"])
             self._ready = True
         return control

@@ -11,6 +11,7 @@ from breaklab.ranks.ends import explain_end
 from breaklab.ranks.jobs import Line, RankEnd, RunEvent, RunJob, RunReport, Stall
 from breaklab.ranks.link import JobLink
 from breaklab.ranks.metrics import read_metrics
+from breaklab.ranks.startup import refusal
 from breaklab.ranks.stream import LineCutter, LineLog
 
 OnLine = Callable[[Line], None]
@@ -85,6 +86,8 @@ class _Watch:
                 self._on_event(RunEvent("started", pids=tuple(self._pids)))
             case "ended":
                 self._end(message["rank"], message["exit_code"], message["at"])
+            case "refused":
+                raise refusal(message)
             case "supervisor-ended":
                 self._served = True
 
