@@ -142,9 +142,17 @@ def _by_fork(job: TeamJob, bound: partial[Any]) -> TeamReport | None:
             return _listen(ours)
         finally:
             ours.close()
-            if reap(pid, _END_LIMIT_S) is None:
-                kill_group(pid)
-                os.waitpid(pid, 0)
+            _end(pid)
+
+
+def _end(supervisor: int) -> None:
+    """Wait for a supervisor whose socket is closed to end its ranks; see that it did."""
+    with contextlib.suppress(ChildProcessError):
+        exit_code = reap(supervisor, _END_LIMIT_S)
+        if exit_code != 0:
+            kill_group(supervisor)
+        if exit_code is None:
+            os.waitpid(supervisor, 0)
 
 
 def _probe() -> None:

@@ -20,6 +20,7 @@ import warnings
 
 from breaklab.ranks.harness_rank import Call, leave, take_frames
 from breaklab.ranks.harness_supervisor import TeamJob, supervise
+from breaklab.ranks.process import adopt_orphans, kill_descendants
 
 
 def import_before_fork() -> None:
@@ -54,6 +55,7 @@ def start_host() -> tuple[subprocess.Popen[bytes], socket.socket]:
 def main(control_fd: int) -> None:
     """Serve calls until pytest closes the socket."""
     import_before_fork()
+    adopt_orphans()
     control = socket.socket(fileno=control_fd)
     while True:
         data, fds, _flags, _address = socket.recv_fds(control, 1, 1)
@@ -67,16 +69,17 @@ def main(control_fd: int) -> None:
             control.close()
             _serve(channel, host)
         channel.close()
-        _reap_ended()
+        # One call at a time; a supervisor ends soon after its caller, whatever happens.
+        os.waitpid(pid, 0)
+        end_orphans()
 
 
-def _reap_ended() -> None:
-    """Collect supervisors that ended; one is left as a zombie at most until the next call."""
-    try:
+def end_orphans() -> None:
+    """End and reap what a supervisor left, which it only does when it was killed."""
+    kill_descendants(os.getpid())
+    with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    except ChildProcessError:
-        return
 
 
 def _serve(channel: socket.socket, host: int) -> None:

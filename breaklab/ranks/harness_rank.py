@@ -10,6 +10,7 @@ import importlib.util
 import os
 import pickle
 import random
+import resource
 import signal
 import struct
 import sys
@@ -21,6 +22,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from breaklab.ranks.harness_report import Failure, is_lost_peer
+from breaklab.ranks.touched import flush_touched
 
 # The supervisor asks a rank for its stack with this one; tests are unlikely to use it themselves.
 STACK_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
@@ -99,6 +101,8 @@ def take_frames(buffer: bytearray) -> list[tuple[bytes, bytes]]:
 def leave(exit_code: int) -> NoReturn:
     """End this process without running the exit handlers inherited from the parent."""
     with contextlib.suppress(Exception):
+        flush_touched()
+    with contextlib.suppress(Exception):
         coverage = sys.modules.get("coverage")
         current = coverage.Coverage.current() if coverage else None
         if current is not None:
@@ -113,6 +117,8 @@ def leave(exit_code: int) -> NoReturn:
 def _prepare_process(setup: RankSetup) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    # An abort in gloo is an expected end here; a core of this size takes seconds to write.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(setup.output_fd, 1)
     os.dup2(setup.output_fd, 2)
@@ -183,13 +189,15 @@ def _failure(error: BaseException, trace: TracebackType | None) -> Failure:
 
 def _load(name: str, file: str) -> None:
     """Import module ``name``, from ``file`` if its name leads nowhere or to another file."""
+    # A script runs again here, but not what it does only as a script: multiprocessing's custom.
+    run_name = "__mp_main__" if name == "__main__" else name
     with contextlib.suppress(ImportError):
-        found = importlib.import_module(name)
+        found = importlib.import_module(run_name)
         if not file or os.path.realpath(found.__file__ or "") == os.path.realpath(file):
             return
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(run_name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"no module {name} and no file {file}")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = sys.modules[run_name] = module
     spec.loader.exec_module(module)

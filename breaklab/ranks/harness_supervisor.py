@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import re
 import selectors
 import signal
 import socket
@@ -33,6 +32,7 @@ from breaklab.ranks.harness_rank import (
     take_frames,
 )
 from breaklab.ranks.harness_report import RankReport, TeamReport
+from breaklab.ranks.harness_stack import wait_from_stack
 from breaklab.ranks.jobs import RankWait, Stall
 from breaklab.ranks.process import adopt_orphans, die_with_parent, kill_descendants, kill_group
 
@@ -291,22 +291,3 @@ def _store() -> Iterator[str]:
     else:
         with tempfile.TemporaryDirectory(prefix="breaklab-") as folder:
             yield str(Path(folder) / "store")
-
-
-_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$', re.MULTILINE)
-
-
-def wait_from_stack(rank: int, stack: str) -> RankWait:
-    """Read a faulthandler dump (innermost frame first): the user's line, and torch's call on it."""
-    operation = ""
-    for match in _FRAME.finditer(stack):
-        file, name = match["file"], match["name"]
-        if "/torch/" in file:
-            if name != "wrapper":
-                operation = name
-        elif not file.startswith(sys.base_prefix) and "/breaklab/ranks/" not in file:
-            path = Path(file)
-            with contextlib.suppress(ValueError):
-                path = path.relative_to(Path.cwd())
-            return RankWait(rank, operation, place=f"{path}:{match['line']}")
-    return RankWait(rank, operation)
