@@ -1,0 +1,129 @@
+"""Patterns: Python in which ``$NAME`` stands for one expression and ``$$$NAME`` for any number.
+
+A pattern is ordinary Python once its metavariables are spelled as identifiers, so LibCST parses it
+and formatting, comments, quotes and redundant parentheses stop to matter.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from breaklab.errors import SiteError
+from breaklab.i18n import _
+
+_METAVARIABLE = re.compile(r"(\$\$\$|\$)([A-Z][A-Z0-9_]*)")
+_ONE, _MANY = "breaklab_one_", "breaklab_many_"
+
+Statement = cst.BaseSmallStatement | cst.BaseCompoundStatement
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A parsed pattern: one expression, or one or more consecutive statements."""
+
+    text: str
+    expression: cst.BaseExpression | None
+    statements: tuple[Statement, ...]
+
+
+def compile_pattern(text: str, *, as_statements: bool) -> Pattern:
+    """Parse a pattern.
+
+    Args:
+        text: the pattern, as the spec has it.
+        as_statements: take an expression as a whole statement, too.
+
+    Raises:
+        SiteError: it is no Python.
+    """
+    code = _spelled(textwrap.dedent(text).strip("\n"))
+    if not as_statements:
+        expression = parse_expression(code)
+        if expression is not None:
+            return Pattern(text, expression, ())
+    try:
+        module = cst.parse_module(code + "\n")
+    except cst.ParserSyntaxError as error:
+        raise SiteError(
+            _("the pattern `{pattern}` is not valid Python: {reason}").format(
+                pattern=text.strip(), reason=error.message
+            )
+        ) from error
+    return Pattern(text, None, tuple(flatten(module.body)))
+
+
+def parse_expression(code: str) -> cst.BaseExpression | None:
+    """Return ``code`` as an expression, None where it is none."""
+    try:
+        return cst.parse_expression(_spelled(code).strip())
+    except cst.ParserSyntaxError:
+        return None
+
+
+def flatten(body: Sequence[cst.BaseStatement | cst.BaseSmallStatement]) -> list[Statement]:
+    """Return the statements of a block, those that share a line one by one."""
+    statements: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            statements.extend(statement.body)
+        elif isinstance(statement, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+            statements.append(statement)
+    return statements
+
+
+def one_name(node: cst.CSTNode) -> str:
+    """Return the name of the metavariable ``$NAME`` that ``node`` is; else empty."""
+    return _metavariable(node, _ONE)
+
+
+def many_name(node: object) -> str:
+    """Return the name of the metavariable ``$$$NAME`` that an item of a list is; else empty."""
+    if isinstance(node, cst.Expr | cst.Element):
+        return many_name(node.value)
+    if isinstance(node, cst.Arg) and node.keyword is None and not node.star:
+        return many_name(node.value)
+    if isinstance(node, cst.Param) and node.default is None:
+        return many_name(node.name)
+    return _metavariable(node, _MANY) if isinstance(node, cst.CSTNode) else ""
+
+
+def metavariables(text: str) -> set[str]:
+    """Return the names of the metavariables in a text."""
+    return {match[2] for match in _METAVARIABLE.finditer(text)}
+
+
+def substitute(text: str, captures: dict[str, str]) -> str:
+    """Return ``text`` with each metavariable replaced by the code it captured.
+
+    Raises:
+        SiteError: a metavariable that the pattern does not have.
+    """
+
+    def replacement(match: re.Match[str]) -> str:
+        if match[2] not in captures:
+            raise SiteError(
+                _("`{name}` is in the new code but not in `find`").format(name=match[0])
+            )
+        return captures[match[2]]
+
+    return _METAVARIABLE.sub(replacement, text)
+
+
+def readable(code: str) -> str:
+    """Return code of a pattern with its metavariables as the author wrote them."""
+    return code.replace(_MANY, "$$$").replace(_ONE, "$")
+
+
+def _spelled(text: str) -> str:
+    return _METAVARIABLE.sub(lambda m: (_MANY if m[1] == "$$$" else _ONE) + m[2], text)
+
+
+def _metavariable(node: object, prefix: str) -> str:
+    if isinstance(node, cst.Name) and node.value.startswith(prefix):
+        return node.value.removeprefix(prefix)
+    return ""

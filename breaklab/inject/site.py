@@ -1,0 +1,186 @@
+"""Find the one place in a source that a pattern matches, or say what came nearest."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from breaklab.errors import SiteError
+from breaklab.i18n import _
+from breaklab.inject.match import Captures, Matcher
+from breaklab.inject.pattern import Pattern, Statement, flatten, readable
+
+_NEWLINE = re.compile(r"\r\n?|\n")
+_SHOWN = 60  # characters of code in a message
+
+
+class Source:
+    """A parsed source, and where each of its nodes lies in the text."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.text = text
+        self.path = path
+        try:
+            wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        except cst.ParserSyntaxError as error:
+            raise SiteError(
+                _("{path} is not valid Python: line {line}: {reason}").format(
+                    path=path, line=error.raw_line, reason=error.message
+                )
+            ) from error
+        self.module = wrapper.module
+        self._ranges = wrapper.resolve(PositionProvider)
+        self._line_starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Return the first offset of a node's own code in the text, and the one behind it."""
+        where = self._ranges[node]
+        start = self._line_starts[where.start.line - 1] + where.start.column
+        return start, self._line_starts[where.end.line - 1] + where.end.column
+
+    def line(self, node: cst.CSTNode) -> int:
+        """Return the line that a node starts on, from 1."""
+        return self._ranges[node].start.line
+
+    def code(self, nodes: Sequence[cst.CSTNode]) -> str:
+        """Return the text from the first of ``nodes`` to the end of the last."""
+        if not nodes:
+            return ""
+        return self.text[self.span(nodes[0])[0] : self.span(nodes[-1])[1]]
+
+    def shown(self, node: cst.CSTNode) -> str:
+        """Return a node's first line, shortened for a message."""
+        first = self.code([node]).splitlines()[0] if self.code([node]) else ""
+        return first if len(first) <= _SHOWN else first[: _SHOWN - 3] + "..."
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a pattern matched: one expression, or consecutive statements of one block."""
+
+    nodes: tuple[cst.CSTNode, ...]
+    captures: Captures
+    block: tuple[Statement, ...] = ()  # all statements of the block that the site is in
+
+
+def find_site(source: Source, pattern: Pattern, inside: str) -> Site:
+    """Return the only site of ``pattern``.
+
+    Raises:
+        SiteError: there is no such function or class, no site, or more than one.
+    """
+    scopes = _scopes(source, inside)
+    sites: list[Site] = []
+    nearest: tuple[Matcher, cst.CSTNode] | None = None
+    for nodes, block in _candidates(pattern, scopes):
+        matcher = Matcher()
+        taken = _match(pattern, nodes, matcher)
+        if taken is not None:
+            sites.append(Site(tuple(nodes[:taken]), matcher.captures, block))
+        elif nearest is None or matcher.progress > nearest[0].progress:
+            nearest = matcher, nodes[0]
+    if len(sites) == 1:
+        return sites[0]
+    where = _("`{inside}` of {path}").format(inside=inside, path=source.path)
+    if not inside:
+        where = source.path
+    raise (
+        _several(source, pattern, sites, where) if sites else _none(source, pattern, nearest, where)
+    )
+
+
+def _match(pattern: Pattern, nodes: Sequence[cst.CSTNode], matcher: Matcher) -> int | None:
+    if pattern.expression is not None:
+        return 1 if matcher.node(pattern.expression, nodes[0]) else None
+    return matcher.prefix(pattern.statements, nodes, whole=False)
+
+
+def _candidates(
+    pattern: Pattern, scopes: Sequence[cst.CSTNode]
+) -> Iterator[tuple[Sequence[cst.CSTNode], tuple[Statement, ...]]]:
+    """Yield where the pattern might begin: each expression, or each tail of each block."""
+    for scope in scopes:
+        if pattern.expression is not None:
+            for node in _walk(scope):
+                if isinstance(node, cst.BaseExpression):
+                    yield (node,), ()
+        else:
+            for node in _walk(scope):
+                if isinstance(node, cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite):
+                    block = tuple(flatten(node.body))
+                    for index in range(len(block)):
+                        yield block[index:], block
+
+
+def _walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    yield node
+    for child in node.children:
+        yield from _walk(child)
+
+
+def _scopes(source: Source, inside: str) -> list[cst.CSTNode]:
+    """Return the functions or classes of a dotted name; the module for an empty one."""
+    if not inside:
+        return [source.module]
+    named = dict.fromkeys(name for name, _node in _definitions(source.module, ""))
+    found = [node for name, node in _definitions(source.module, "") if name == inside]
+    if found:
+        return found
+    close = difflib.get_close_matches(inside, list(named), n=1, cutoff=0.4)
+    hint = _("did you mean `{name}`?").format(name=close[0]) if close else ""
+    raise SiteError(
+        _("{path} has no function or class `{inside}`").format(path=source.path, inside=inside),
+        hint=hint or _("it has: {names}").format(names=", ".join(named)),
+    )
+
+
+def _definitions(node: cst.CSTNode, prefix: str) -> Iterator[tuple[str, cst.CSTNode]]:
+    """Yield every function and class with its dotted name."""
+    for child in node.children:
+        if isinstance(child, cst.FunctionDef | cst.ClassDef):
+            name = prefix + child.name.value
+            yield name, child
+            yield from _definitions(child, f"{name}.")
+        else:
+            yield from _definitions(child, prefix)
+
+
+def _several(source: Source, pattern: Pattern, sites: list[Site], where: str) -> SiteError:
+    lines = ", ".join(str(source.line(site.nodes[0])) for site in sites)
+    return SiteError(
+        _("`{pattern}` has {count} sites in {where}, on lines {lines}").format(
+            pattern=pattern.text.strip(), count=len(sites), where=where, lines=lines
+        ),
+        hint=_("make it unique: name the function in `inside`, or take more code into `find`"),
+    )
+
+
+def _none(
+    source: Source, pattern: Pattern, nearest: tuple[Matcher, cst.CSTNode] | None, where: str
+) -> SiteError:
+    message = _("`{pattern}` has no site in {where}").format(
+        pattern=pattern.text.strip(), where=where
+    )
+    if nearest is None or nearest[0].progress == 0:
+        return SiteError(message, hint=_("nothing there resembles it"))
+    matcher, node = nearest
+    hint = _("the nearest is line {line}: `{code}`").format(
+        line=source.line(node), code=source.shown(node)
+    )
+    if matcher.mismatch is not None:
+        wanted, found = (_piece(part) for part in matcher.mismatch)
+        hint += "; " + _("wanted {wanted}, found {found}").format(wanted=wanted, found=found)
+    return SiteError(message, hint=hint)
+
+
+def _piece(part: object) -> str:
+    if isinstance(part, cst.CSTNode):
+        code = readable(cst.Module([]).code_for_node(part)).strip() or type(part).__name__
+        first = code.splitlines()[0]
+        return f"`{first[:_SHOWN]}`"
+    return _("nothing") if part is None or not isinstance(part, str) else f"`{part}`"
