@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from breaklab.model import Project
-from breaklab.tree.atomic import os_errors_told
+from breaklab.tree.atomic import os_errors_told, step
 from breaklab.tree.state import check_schema, damaged, prepare_state_dir
 
 # Written by the workspace itself; other kinds belong to whoever appends them.
@@ -56,6 +56,7 @@ def _append_line(path: Path, line: bytes) -> None:
         os.write(descriptor, b"\n" + line if torn else line)
     finally:
         os.close(descriptor)
+    step("event: written")
 
 
 def read_events(project: Project) -> list[Event]:

@@ -62,7 +62,7 @@ class Learner:
 
     def left_over(self) -> list[str]:
         """Every file of the project that neither the learner nor the state owns."""
-        own = {"schema.json", "events.jsonl", "lock", ".gitignore", "active.json"}
+        own = {"schema.json", "events.jsonl", "lock", "holder.json", ".gitignore", "active.json"}
         return [
             str(path.relative_to(self.project.root))
             for path in sorted(self.project.root.rglob("*"))
@@ -101,7 +101,7 @@ def make_learner(
     return Learner(Project(root, (lab_root,), ()), lab, source, pristine, broken)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_learner() -> Callable[..., Learner]:
     """Make a learner with other bytes, another file name, or another place."""
     return make_learner
