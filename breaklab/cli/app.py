@@ -42,8 +42,6 @@ def requested_language(args: Sequence[str]) -> str:
 
 def build_app(language: str = "en") -> typer.Typer:
     """Return the app with every command, its help in ``language``."""
-    from breaklab.cli.commands import register_all
-
     set_language(language)
     app = typer.Typer(
         cls=BreaklabGroup,
@@ -59,7 +57,6 @@ def build_app(language: str = "en") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_global_options)
-    register_all(app)
     return app
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
-import breaklab
+from breaklab.cli.commands import MODULES, register
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError, ExitCode
 from breaklab.i18n import _
@@ -25,7 +22,30 @@ _USAGE_ERRORS = typer.BadParameter.__mro__[:-3]  # without Exception, BaseExcept
 
 
 class BreaklabGroup(TyperGroup):
-    """The ``breaklab`` command: global options anywhere, and no traceback for anybody."""
+    """The ``breaklab`` command: global options anywhere, and no traceback for anybody.
+
+    A command's module is imported when that command is asked for: importing all of them takes
+    longer than most commands run.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, in the order a learner meets them."""
+        return [*MODULES, *(name for name in self.commands if name not in MODULES)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, importing its module at the first call."""
+        if cmd_name in MODULES and cmd_name not in self.commands:
+            app = typer.Typer(rich_markup_mode=None, add_completion=False)
+            register(app, cmd_name)
+            self.commands[cmd_name] = get_command(app)
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; for one that doesn't exist, typer suggests from those it has seen."""
+        if args and args[0] not in MODULES:
+            for name in MODULES:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the global options, wherever before ``--`` they stand."""
@@ -74,61 +94,11 @@ def error_boundary(ctx: Any) -> Iterator[None]:
     except (typer.Exit, typer.Abort, *_USAGE_ERRORS):
         raise
     except Exception as error:
-        _report_internal(_screen(ctx), error)
+        from breaklab.cli.crash_log import report_internal
+
+        report_internal(_screen(ctx), error)
         raise typer.Exit(int(ExitCode.INTERNAL)) from error
 
 
 def _screen(ctx: Any) -> Screen:
     return ctx.obj if isinstance(ctx.obj, Screen) else Screen()
-
-
-def _report_internal(screen: Screen, error: Exception) -> None:
-    summary = f"{type(error).__name__}: {error}".partition("\n")[0]
-    message = _("breaklab itself failed ({summary}). That is a bug in breaklab.").format(
-        summary=summary
-    )
-    try:
-        path = write_log(error)
-    except OSError:
-        traceback.print_exception(error)  # nowhere to write: the screen is all there is
-        screen.error(_("Internal error"), message)
-        return
-    hint = _("Please report it with this log: {path}").format(path=path)
-    screen.error(_("Internal error"), message, hint)
-
-
-def write_log(error: BaseException) -> Path:
-    """Write what is needed to find a bug of ours; return the log's path.
-
-    The log goes to ``.breaklab/logs`` of the project, or to the temporary folder where there is no
-    project or it can't be written.
-    """
-    text = "\n".join(
-        [
-            f"breaklab {breaklab.__version__}, Python {sys.version}",
-            f"platform: {sys.platform}",
-            f"arguments: {sys.argv[1:]}",
-            f"folder: {Path.cwd()}",
-            "",
-            "".join(traceback.format_exception(error)),
-        ]
-    )
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
-    try:
-        folder = _log_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / name
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError:
-        path = Path(tempfile.gettempdir()) / f"breaklab-{name}"
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    return path
-
-
-def _log_folder() -> Path:
-    from breaklab.spec.project import find_project
-
-    try:
-        return find_project(Path.cwd()).state_dir / "logs"
-    except BreaklabError:
-        return Path(tempfile.gettempdir())

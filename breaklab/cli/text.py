@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
-# CSI, OSC and the like first, whole: stripping only ESC would leave "[31m" behind.
-_ESCAPES = re.compile(
+_ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)"  # OSC, DCS, ...: titles, links, clipboard
     r"|\x1b[ -/]*[0-~]"  # two-character sequences
-    r"|\x9b[0-?]*[ -/]*[@-~]",
-    re.DOTALL,
+    r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-# Controls but tab and newline; and the marks that reorder text on screen, not in the file.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
+# These reorder text on screen and not in the file, so that a reader sees what isn't there.
+_DIRECTIONS = {0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+_REMOVED = dict.fromkeys(_CONTROLS | _DIRECTIONS)
 
 
 def clean(text: str) -> str:
     """Return ``text`` without terminal escapes, control characters and direction overrides."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    if text.isascii() and text.isprintable():
+        return text
+    # Escapes first, whole: stripping only ESC would leave "[31m" behind.
+    if "\x1b" in text or "\x9b" in text:
+        text = _escapes().sub("", text)
+    return text.translate(_REMOVED)
+
+
+@cache
+def _escapes() -> re.Pattern[str]:
+    """Compile at first use: nearly no text holds an escape, and commands must start fast."""
+    return re.compile(_ESCAPES, re.DOTALL)
 
 
 def first_line(text: str) -> str:

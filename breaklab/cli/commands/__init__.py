@@ -1,30 +1,28 @@
-"""One module for each command or small group; each registers itself on the app."""
+"""One module for each command or small group; a module is imported when its command is needed."""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import typer
 
-from breaklab.cli.commands import (
-    apply,
-    check,
-    doctor,
-    hint,
-    lint,
-    list_,
-    reveal,
-    revert,
-    run,
-    status,
-    test,
-    verify,
-)
-
-_IN_ORDER_OF_USE = (
-    list_, apply, status, run, test, hint, check, revert, reveal, lint, verify, doctor
-)  # fmt: skip
+# Command -> module, in the order a learner meets them.
+MODULES = {
+    "list": "list_",
+    "apply": "apply",
+    "status": "status",
+    "run": "run",
+    "test": "test",
+    "hint": "hint",
+    "check": "check",
+    "revert": "revert",
+    "reveal": "reveal",
+    "lint": "lint",
+    "verify": "verify",
+    "doctor": "doctor",
+}
 
 
-def register_all(app: typer.Typer) -> None:
-    """Register every command, in the order a learner meets them."""
-    for module in _IN_ORDER_OF_USE:
-        module.register(app)
+def register(app: typer.Typer, command: str) -> None:
+    """Import the module of ``command`` and add what it registers to ``app``."""
+    import_module(f"{__name__}.{MODULES[command]}").register(app)

@@ -93,6 +93,6 @@ def _print(screen: Screen, spec: BreakSpec) -> None:
     screen.prose(spec.hidden_cause.get(language()), indent=2)
     screen.line()
     screen.heading(_("Fix"))
-    screen.listing(spec.fix_diff, styles={"+": "good", "-": "bad"})
+    screen.listing(spec.fix_diff, {"+": "good", "-": "bad"})
     screen.line()
     print_lesson(screen, spec)

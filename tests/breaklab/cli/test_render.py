@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
-from rich.console import Console
 
+from breaklab.cli import render
 from breaklab.cli.render import Column, Screen
 
 LONG = "every rank waits for the others " * 8
@@ -17,10 +18,16 @@ def screen() -> Screen:
     return Screen()
 
 
-def on_terminal(screen: Screen, width: int) -> Screen:
-    """Make standard output a terminal of ``width`` columns without colours."""
-    screen._out = Console(force_terminal=True, width=width, markup=False, color_system=None)
-    return screen
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Make both streams terminals of a given width, without colours."""
+
+    def become(width: int) -> None:
+        monkeypatch.setattr(render, "_is_terminal", lambda stream: True)
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("NO_COLOR", "1")
+
+    return become
 
 
 def test_prose_in_a_pipe_is_one_line_for_each_paragraph(
@@ -31,18 +38,20 @@ def test_prose_in_a_pipe_is_one_line_for_each_paragraph(
 
 
 def test_prose_on_a_terminal_stays_inside_its_width(
-    screen: Screen, capsys: pytest.CaptureFixture[str]
+    screen: Screen, capsys: pytest.CaptureFixture[str], terminal: Callable[[int], None]
 ) -> None:
-    on_terminal(screen, 40).prose(LONG, indent=4)
+    terminal(40)
+    screen.prose(LONG, indent=4)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 5
     assert all(len(line) <= 40 and line.startswith("    ") for line in lines)
 
 
 def test_table_on_a_terminal_wraps_only_the_column_that_may(
-    screen: Screen, capsys: pytest.CaptureFixture[str]
+    screen: Screen, capsys: pytest.CaptureFixture[str], terminal: Callable[[int], None]
 ) -> None:
-    on_terminal(screen, 50).table(
+    terminal(50)
+    screen.table(
         [Column("ID"), Column("SYMPTOM", wrap=True)], [("35-01", LONG), ("35-02", "short")]
     )
     lines = capsys.readouterr().out.splitlines()
@@ -82,7 +91,7 @@ def test_escapes_in_foreign_text_do_not_reach_the_terminal(
     screen.marked("ok", evil)
     screen.fields([("name", evil)])
     screen.run_next((evil, evil))
-    screen.listing(evil)
+    screen.listing(evil, {})
     screen.error("Error", evil, evil)
     captured = capsys.readouterr()
     assert "\x1b" not in captured.out + captured.err
