@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import filelock  # noqa: F401 - else each command would import it anew
+
 from breaklab.errors import TreeError
 from breaklab.model import Entrypoint, Lab, Project, Text
 from breaklab.tree import atomic
