@@ -74,6 +74,16 @@ class TestReport:
 
 
 @dataclass(frozen=True)
+class Fault:
+    """A sick machine, played on one rank while it runs."""
+
+    kind: str  # ``slow``, ``stop`` (SIGSTOP) or ``kill`` (SIGKILL)
+    rank: int
+    step: int | None = None  # for stop and kill: as soon as the rank has printed this step
+    factor: float = 1.0  # for slow: how many times longer everything takes
+
+
+@dataclass(frozen=True)
 class RunJob:
     """Run a training entrypoint on every rank of a fresh process group."""
 
@@ -88,6 +98,7 @@ class RunJob:
     env: Mapping[str, str] = field(default_factory=dict)
     step_line: str = ""  # regular expression with groups rank, step, loss
     metrics_dir: Path | None = None  # where the entrypoint was told to write rank{rank}.jsonl
+    faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True)

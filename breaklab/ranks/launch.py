@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from breaklab.model import Lab
+from breaklab.ranks.faults import parse_fault
 from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport
 from breaklab.ranks.warm import WarmParent
 
@@ -25,6 +26,7 @@ def lab_job(
     total_timeout_s: float | None = None,
     metrics_dir: Path | None = None,
     env: Mapping[str, str] | None = None,
+    fault: str = "",
 ) -> RunJob:
     """Return the job that runs the entrypoint of ``lab`` on every rank.
 
@@ -37,8 +39,13 @@ def lab_job(
         metrics_dir: an empty folder for the ranks' numbers; without one, or where the lab has no
             metrics, none are written.
         env: environment variables for the ranks.
+        fault: as in a spec or after ``run --fault``, such as ``stop:rank=2,step=3``.
+
+    Raises:
+        BreaklabError: the fault can't be read, or names a rank that is not there.
     """
     start = lab.entrypoint
+    num_ranks = num_ranks or start.num_ranks
     metrics_args: tuple[str, ...] = ()
     if lab.metrics is not None and metrics_dir is not None:
         metrics_args = tuple(arg.replace("{dir}", str(metrics_dir)) for arg in lab.metrics.args)
@@ -48,12 +55,13 @@ def lab_job(
         module=start.module,
         script="" if start.module else start.script,
         args=(*start.args, *args, *metrics_args),
-        num_ranks=num_ranks or start.num_ranks,
+        num_ranks=num_ranks,
         hang_timeout_s=hang_timeout_s,
         total_timeout_s=total_timeout_s,
         env=dict(env or {}),
         step_line=lab.step_line,
         metrics_dir=metrics_dir if metrics_args else None,
+        faults=(parse_fault(fault, num_ranks),) if fault else (),
     )
 
 

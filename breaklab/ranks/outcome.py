@@ -64,7 +64,8 @@ def _stall_summary(stall: Stall, report: RunReport) -> str:
         text = _("no rank can go on after step {step}: {reason}")
         return text.format(step=_step_text(report), reason=stall.reason)
     text = _("no rank printed anything for {seconds:.0f} s; the last step was {step}")
-    return text.format(seconds=stall.seconds, step=_step_text(report))
+    silence = text.format(seconds=stall.seconds, step=_step_text(report))
+    return f"{silence}; {stall.reason}" if stall.reason else silence
 
 
 def _crash(failure: RankEnd, report: RunReport) -> Judged:

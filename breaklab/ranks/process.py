@@ -64,10 +64,15 @@ class _Process:
     state: str
 
 
-def _process_table() -> list[_Process]:
+def process_state(pid: int) -> str:
+    """Return the kernel's letter for what ``pid`` does (R, S, T, Z, ...), ``""`` if unknown."""
+    return next((entry.state for entry in _process_table(f"{pid}/stat")), "")
+
+
+def _process_table(entries: str = "[0-9]*/stat") -> list[_Process]:
     """Read /proc; processes that end meanwhile are left out. Empty where there is no /proc."""
     table = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for stat in Path("/proc").glob(entries):
         with contextlib.suppress(OSError, ValueError, IndexError):
             # The command's name, in brackets, may itself hold brackets and spaces.
             state, ppid, pgid = stat.read_text().rpartition(")")[2].split()[:3]

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from breaklab.ranks.environment import rank_environment
+from breaklab.ranks.faults import strike_at_step
 from breaklab.ranks.jobs import RunJob
 from breaklab.ranks.source import run_from
 
@@ -26,6 +27,7 @@ def main(job: RunJob, rank: int, port: int, folder: Path) -> NoReturn:
     """
     os.environ.update(rank_environment(job, rank, port))
     _open_output()
+    strike_at_step(sys.stdout, job.faults, rank, job.step_line)
     _reseed()
     code = 1
     try:

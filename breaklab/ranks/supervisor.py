@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from breaklab.ranks import rank as rank_module
 from breaklab.ranks import suite
+from breaklab.ranks.faults import SlowDown
 from breaklab.ranks.jobs import RunJob, TestJob
 from breaklab.ranks.process import adopt_orphans, die_with_parent, kill_descendants
 from breaklab.ranks.source import imported_before
@@ -70,6 +71,7 @@ class _Ranks:
         self._rank_of: dict[int, int] = {}
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self._store: object = None
+        self._slow_down = SlowDown((), {})
 
     def run(self) -> None:
         """Fork the ranks, serve their store, report each end; return when all have ended."""
@@ -80,11 +82,13 @@ class _Ranks:
         for fd in self._fds:
             os.close(fd)
         send_message(self._channel, "started", at=started, pids=list(self._rank_of))
+        pid_of = {rank: pid for pid, rank in self._rank_of.items()}
+        self._slow_down = SlowDown(self._job.faults, pid_of)
         with selectors.DefaultSelector() as selector:
             selector.register(signals.reader, selectors.EVENT_READ)
             selector.register(self._listener, selectors.EVENT_READ)
             while self._rank_of:
-                for key, _ in selector.select():
+                for key, _ in selector.select(self._slow_down.turn()):
                     if key.fileobj is self._listener:
                         selector.unregister(self._listener)
                         self._host_store()
@@ -133,6 +137,7 @@ class _Ranks:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
+            self._slow_down.forget(pid)
             rank = self._rank_of.pop(pid, None)  # None: an orphan that a rank left
             if rank is not None:
                 code = os.waitstatus_to_exitcode(status)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable
 from typing import Any
 
+from breaklab.i18n import _
 from breaklab.ranks.ends import explain_end
 from breaklab.ranks.jobs import Line, RankEnd, RunEvent, RunJob, RunReport, Stall
 from breaklab.ranks.link import JobLink
 from breaklab.ranks.metrics import read_metrics
+from breaklab.ranks.process import process_state
 from breaklab.ranks.startup import refusal
 from breaklab.ranks.stream import LineCutter, LineLog
 
@@ -42,8 +45,8 @@ class _Watch:
         self._link = link
         self._on_line = on_line
         self._on_event = on_event
-        self._cutters = [LineCutter() for _ in range(2 * job.num_ranks)]
-        self._errors: list[list[str]] = [[] for _ in range(job.num_ranks)]
+        self._cutters = [LineCutter() for _index in range(2 * job.num_ranks)]
+        self._errors: list[list[str]] = [[] for _rank in range(job.num_ranks)]
         self._log = LineLog()
         self._step_line = re.compile(job.step_line) if job.step_line else None
         self._last_step: int | None = None
@@ -118,7 +121,9 @@ class _Watch:
 
     def _note_step(self, text: str) -> None:
         found = self._step_line.search(text) if self._step_line else None
-        if found is not None:
+        if found is None:
+            return
+        with contextlib.suppress(ValueError, TypeError, IndexError):
             step = int(found["step"])
             self._last_step = step if self._last_step is None else max(step, self._last_step)
 
@@ -133,8 +138,23 @@ class _Watch:
             self._over_time = True
             self._stop()
         elif silent_s >= self._job.hang_timeout_s:
-            self._stall = Stall("timed", silent_s)
+            self._stall = Stall("timed", silent_s, self._stopped_ranks())
             self._stop()
+
+    def _stopped_ranks(self) -> str:
+        """Say which ranks did not even run: a sick machine and no bug of theirs."""
+        slow = {
+            fault.rank for fault in self._job.faults if fault.kind == "slow"
+        }  # stopped in turns
+        stopped = [rank for rank in self._alive() - slow if process_state(self._pids[rank]) == "T"]
+        if not stopped:
+            return ""
+        return _("the process of rank {ranks} is stopped by a signal, it does not run").format(
+            ranks=", ".join(map(str, sorted(stopped)))
+        )
+
+    def _alive(self) -> set[int]:
+        return set(range(self._job.num_ranks)) - self._exits.keys()
 
     def _stop(self) -> None:
         self._stopped_at = time.monotonic()
