@@ -113,7 +113,9 @@ def _probe(python: str) -> dict[str, object]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        return {"error": _("{python} did not answer: {error}").format(python=command[0], error=error)}
+        return {
+            "error": _("{python} did not answer: {error}").format(python=command[0], error=error)
+        }
     return dict(answer)
 
 

@@ -121,9 +121,7 @@ def _wait_cells(wait: RankWait) -> list[str]:
     return [str(wait.rank), step, operation, wait.shape, wait.dtype, wait.place]
 
 
-def _next_steps(
-    request: RunRequest, outcome: Outcome, diagnosed: bool
-) -> list[tuple[str, str]]:
+def _next_steps(request: RunRequest, outcome: Outcome, diagnosed: bool) -> list[tuple[str, str]]:
     if request.spec is None:
         return [("breaklab list", _("choose a break"))] if outcome is Outcome.HEALTHY else []
     if outcome is Outcome.HEALTHY:

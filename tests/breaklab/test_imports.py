@@ -17,7 +17,7 @@ LAYERS = (
     {"spec"},
     {"inject"},
     {"tree", "ranks"},
-    {"learn", "author", "prove", "pytest_plugin"},
+    {"learn", "author", "prove", "compare", "pytest_plugin"},
     {"cli"},
     {"__main__"},
 )

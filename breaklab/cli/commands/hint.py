@@ -37,7 +37,8 @@ def show_hint(
         int | None, typer.Option(metavar="N", help=_("Show exactly this level."))
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help=_("Print JSON: bug_id, level, levels, text, seen_before."))
+        bool,
+        typer.Option("--json", help=_("Print JSON: bug_id, level, levels, text, seen_before.")),
     ] = False,
 ) -> None:
     """Print one hint and record that it was shown."""
@@ -61,9 +62,7 @@ def show_hint(
         )
         return
     heading = _("Hint {level} of {num_levels} for {bug_id}")
-    screen.heading(
-        heading.format(level=chosen.level, num_levels=num_levels, bug_id=spec.bug_id)
-    )
+    screen.heading(heading.format(level=chosen.level, num_levels=num_levels, bug_id=spec.bug_id))
     screen.prose(text, indent=2)
     screen.line()
     screen.prose(_what_next(shown | {chosen.level}, num_levels), "quiet")

@@ -90,4 +90,8 @@ def _print(screen: Screen, rows: list[dict[str, object]]) -> None:
 
 def _cells(row: dict[str, object]) -> list[str]:
     state = state_label(State(str(row["state"])))
-    return [*(str(row[key]) for key in ("bug_id", "family", "difficulty")), state, str(row["symptom"])]
+    return [
+        *(str(row[key]) for key in ("bug_id", "family", "difficulty")),
+        state,
+        str(row["symptom"]),
+    ]

@@ -67,9 +67,7 @@ def run(
     ] = None,
     hang_timeout: Annotated[
         float,
-        typer.Option(
-            metavar="SECONDS", min=0.1, help=_("Silent for so long counts as a stall.")
-        ),
+        typer.Option(metavar="SECONDS", min=0.1, help=_("Silent for so long counts as a stall.")),
     ] = 60.0,
     num_ranks: Annotated[
         int | None,

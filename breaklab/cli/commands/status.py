@@ -15,6 +15,7 @@ from breaklab.learn.progress import State, state_of
 from breaklab.model import BreakSpec
 from breaklab.tree.events import read_events
 
+
 def register(app: typer.Typer) -> None:
     """Add ``status`` to the app."""
     app.command(
@@ -67,7 +68,9 @@ def _applied(opened: OpenProject) -> dict[str, Any] | None:
 def _counts(opened: OpenProject) -> dict[str, int]:
     events = read_events(opened.project)
     states = [state_of(events, bug_id) for bug_id in opened.catalogue.specs]
-    return {state.value: states.count(state) for state in (State.SOLVED, State.GIVEN_UP, State.OPEN)}
+    return {
+        state.value: states.count(state) for state in (State.SOLVED, State.GIVEN_UP, State.OPEN)
+    }
 
 
 def _print(
