@@ -128,6 +128,8 @@ class Metrics:
     compare: tuple[str, ...] = ()  # keys compared with the reference run, else `wrong`
     count: tuple[str, ...] = ()  # keys that may not exceed the reference's, else `slow`
     tolerance: float = 1e-5  # relative, for `compare`
+    curves: tuple[str, ...] = ()  # keys that `breaklab compare` shows; (): every number
+    sketch: str = ""  # key of a list of numbers, linear in the parameters, that keeps distances
 
 
 @dataclass(frozen=True)

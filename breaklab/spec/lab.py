@@ -19,7 +19,7 @@ LAB_KEYS = (
 )
 REQUIRED = ("format", "name", "source", "tests", "entrypoint")
 ENTRYPOINT_KEYS = ("module", "script", "args", "num_ranks")
-METRICS_KEYS = ("args", "agree", "compare", "count", "tolerance")
+METRICS_KEYS = ("args", "agree", "compare", "count", "tolerance", "curves", "sketch")
 _STEP_GROUPS = {"rank", "step", "loss"}
 _MAX_PATTERN = 500  # characters of a regular expression
 
@@ -107,4 +107,6 @@ def _metrics(reader: Reader, node: yaml.Node | None) -> Metrics | None:
         compare=reader.strings(fields.get("compare"), "metrics.compare"),
         count=reader.strings(fields.get("count"), "metrics.count"),
         tolerance=reader.number(fields.get("tolerance"), "metrics.tolerance", Metrics.tolerance),
+        curves=reader.strings(fields.get("curves"), "metrics.curves"),
+        sketch=reader.string(fields.get("sketch"), "metrics.sketch"),
     )
