@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -74,9 +75,21 @@ def _spec(reader: Reader, fields: Fields, bug_id: str) -> BreakSpec:
             lambda node, what: _bug_id(reader, node, what),
         ),
         waive=_waivers(reader, fields.get("waive")),
-        lines={key: node.start_mark.line + 1 for key, node in fields.items()},
+        lines=dict(_lines(reader.root, "")),
         lab=reader.string(fields.get("lab"), "lab"),
     )
+
+
+def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
+    """Yield each key path, such as ``expect.red[0]``, with the line that its value begins on."""
+    if path:
+        yield path, node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _lines(value, f"{path}.{key.value}" if path else str(key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _lines(value, f"{path}[{index}]")
 
 
 def _mapping(

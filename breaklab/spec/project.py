@@ -60,7 +60,15 @@ def lab_of(project: Project, spec: BreakSpec) -> Lab:
     Raises:
         ProjectError: there is no such lab.
     """
-    labs = load_labs(project)
+    return lab_among(load_labs(project), spec)
+
+
+def lab_among(labs: list[Lab], spec: BreakSpec) -> Lab:
+    """Return the one of ``labs`` that a break is for: as :func:`lab_of`, for many breaks.
+
+    Raises:
+        ProjectError: there is no such lab.
+    """
     if spec.lab:
         found = [lab for lab in labs if lab.name == spec.lab]
     else:
