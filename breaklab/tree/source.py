@@ -87,10 +87,10 @@ def new_record(
     Raises:
         TreeError: the file is not what it should be.
     """
-    name = _name_in_project(project, lab, file)
+    current = read_source(lab, file)
+    name = _name_in_project(project, file)
     path = project.root / name
     with os_errors_told(path):
-        current = path.read_bytes()
         if pristine is not None and pristine != current:
             raise TreeError(
                 _("{file} changed meanwhile; nothing was changed").format(file=name),
@@ -113,26 +113,32 @@ def new_record(
         )
 
 
-def _name_in_project(project: Project, lab: Lab, file: Path) -> str:
+def read_source(lab: Lab, file: Path) -> bytes:
+    """Return the bytes of a source file that a break is to go in.
+
+    Raises:
+        TreeError: there is no such file, it lies outside the lab's source, or can't be read.
+    """
+    try:
+        if not file.is_file():
+            message = _("there is no file {path} to put the break in; nothing was changed")
+            raise TreeError(message.format(path=file))
+        if not file.resolve().is_relative_to(lab.source.resolve()):
+            message = _("{path} lies outside the lab's source {source}; nothing was changed")
+            raise TreeError(message.format(path=file, source=lab.source))
+        return file.read_bytes()
+    except OSError as error:
+        message = _("{path} can't be read ({reason}); nothing was changed")
+        raise TreeError(message.format(path=file, reason=error.strerror)) from error
+
+
+def _name_in_project(project: Project, file: Path) -> str:
     """Return how the record names ``file``: relative to the project's root where it can be.
 
     Links are followed for the file itself, so that a link stays a link.
-
-    Raises:
-        TreeError: there is no such file, or it lies outside the lab's source.
     """
     if file.is_symlink():
         file = file.resolve()
-    if not file.is_file():
-        raise TreeError(
-            _("there is no file {path} to put the break in; nothing was changed").format(path=file)
-        )
-    if not file.resolve().is_relative_to(lab.source.resolve()):
-        raise TreeError(
-            _("{path} lies outside the lab's source {source}; nothing was changed").format(
-                path=file, source=lab.source
-            )
-        )
     for path, root in ((file, project.root), (file.resolve(), project.root.resolve())):
         if path.is_relative_to(root) and ".." not in path.parts:
             return path.relative_to(root).as_posix()

@@ -26,7 +26,7 @@ from breaklab.tree.recover import (
 )
 from breaklab.tree.revert import Plan, RevertHow, RevertKind, RevertReport, plan_revert
 from breaklab.tree.saved import save_copy
-from breaklab.tree.source import new_record, write_source
+from breaklab.tree.source import new_record, read_source, write_source
 from breaklab.tree.state import (
     active_path,
     applying_path,
@@ -48,6 +48,7 @@ __all__ = [
     "changed_tests",
     "digest_tree",
     "read_active",
+    "read_source",
     "recover_if_needed",
 ]
 

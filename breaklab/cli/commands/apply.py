@@ -39,7 +39,7 @@ def apply_break(
 ) -> None:
     """Inject the break and record what is needed to take it out again."""
     from breaklab.inject.edit import inject
-    from breaklab.tree.workspace import Workspace
+    from breaklab.tree.workspace import Workspace, read_source
 
     screen: Screen = ctx.obj
     opened = open_project(screen)
@@ -48,7 +48,7 @@ def apply_break(
     path = lab.root / spec.inject.file
     with Workspace.open(opened.project) as workspace:
         workspace.require_room()
-        pristine = path.read_bytes()
+        pristine = read_source(lab, path)
         broken = inject(pristine, spec.inject, path=spec.inject.file).source
         workspace.apply(lab, spec.bug_id, path, broken, pristine=pristine)
     if json:

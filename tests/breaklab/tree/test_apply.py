@@ -16,6 +16,7 @@ from breaklab.tree.workspace import (
     Workspace,
     changed_tests,
     read_active,
+    read_source,
 )
 
 
@@ -265,3 +266,13 @@ def test_a_moved_project_still_reverts(learner, tmp_path):
         workspace.revert()
     source = new_root / learner.source.relative_to(learner.project.root)
     assert source.read_bytes() == learner.pristine
+
+
+def test_a_source_to_read_that_is_gone_or_elsewhere_is_told(learner, tmp_path):
+    assert read_source(learner.lab, learner.source) == learner.pristine
+    (tmp_path / "victim.py").write_bytes(b"mine")
+    with pytest.raises(TreeError, match="outside the lab's source"):
+        read_source(learner.lab, tmp_path / "victim.py")
+    learner.source.unlink()
+    with pytest.raises(TreeError, match="there is no file"):
+        read_source(learner.lab, learner.source)
