@@ -104,6 +104,7 @@ class BreakSpec:
     waive: Mapping[str, str] = field(default_factory=dict)  # rule id -> reason
     lab: str = ""  # name of the lab; "": the one whose source holds the file
     lines: Mapping[str, int] = field(default_factory=dict)  # key path -> line in the YAML file
+    columns: Mapping[str, int] = field(default_factory=dict)  # key path -> column, from 1
 
 
 @dataclass(frozen=True)

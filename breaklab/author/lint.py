@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breaklab.author.nodeids import missing_test
-from breaklab.errors import BreaklabError, Finding, Location, SiteError, SpecError
+from breaklab.errors import BreaklabError, Finding, SiteError, SpecError
 from breaklab.i18n import _
 from breaklab.inject.diff import fix_diff
 from breaklab.inject.edit import inject
 from breaklab.inject.rules import static_findings, text_findings
 from breaklab.model import BreakSpec, Lab, Project, RetiredSpec
-from breaklab.spec.breaks import load_spec
+from breaklab.spec.breaks import load_spec, place_of
 from breaklab.spec.catalogue import Catalogue, load_catalogue
 from breaklab.spec.project import lab_among, load_labs, source_file
 from breaklab.tree.workspace import read_active
@@ -173,8 +173,4 @@ class _Linter:
 
 
 def _finding(spec: BreakSpec, key: str, rule: str, message: str, hint: str = "") -> Finding:
-    """Return a finding at the value of ``key`` in a spec."""
-    line = spec.lines.get(key, 1)
-    text = spec.path.read_text(encoding="utf-8-sig").split("\n")[line - 1]
-    column = len(text) - len(text.lstrip(" -")) + 1
-    return Finding(Location(str(spec.path), line, column), rule, message, hint)
+    return Finding(place_of(spec, key), rule, message, hint)

@@ -10,11 +10,12 @@ import re
 import tokenize
 from collections import Counter
 
-from breaklab.errors import Finding, Location
+from breaklab.errors import Finding
 from breaklab.i18n import _
 from breaklab.inject.diff import changed_lines
 from breaklab.inject.forbidden import forbidden_uses
 from breaklab.model import LANGUAGES, BreakSpec, Text
+from breaklab.spec.breaks import place_of
 
 _MAX_LINES = 2  # that a fix may touch
 _SHORT = 3  # identifiers up to this length are words of any text
@@ -46,7 +47,7 @@ def text_findings(spec: BreakSpec) -> list[Finding]:
 
 
 def _finding(spec: BreakSpec, rule: str, key: str, message: str) -> Finding:
-    return Finding(Location(str(spec.path), spec.lines.get(key, 1), 1), rule, message)
+    return Finding(place_of(spec, key), rule, message)
 
 
 def _one_bug(spec: BreakSpec, pristine: bytes, broken: bytes) -> list[Finding]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from breaklab.errors import Location
 from breaklab.i18n import _
 from breaklab.model import Action, BreakSpec, Injection, Outcome, RetiredSpec, RunPromise, Text
 from breaklab.spec.reader import Fields, Reader
@@ -50,9 +51,15 @@ def load_spec(path: Path) -> BreakSpec | RetiredSpec:
     return spec
 
 
+def place_of(spec: BreakSpec, key: str) -> Location:
+    """Return where the value of a key path, such as ``expect.red[0]``, stands in its file."""
+    return Location(str(spec.path), spec.lines.get(key, 1), spec.columns.get(key, 1))
+
+
 def _spec(reader: Reader, fields: Fields, bug_id: str) -> BreakSpec:
     expect = _mapping(reader, fields.get("expect"), "expect", ("red", "runs"), ("red",))
     texts = {key: reader.text(fields.get(key), key) for key in TEXT_KEYS}
+    marks = dict(_marks(reader.root, ""))
     return BreakSpec(
         path=reader.path,
         bug_id=bug_id,
@@ -75,21 +82,22 @@ def _spec(reader: Reader, fields: Fields, bug_id: str) -> BreakSpec:
             lambda node, what: _bug_id(reader, node, what),
         ),
         waive=_waivers(reader, fields.get("waive")),
-        lines=dict(_lines(reader.root, "")),
+        lines={key: mark.line + 1 for key, mark in marks.items()},
+        columns={key: mark.column + 1 for key, mark in marks.items()},
         lab=reader.string(fields.get("lab"), "lab"),
     )
 
 
-def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
-    """Yield each key path, such as ``expect.red[0]``, with the line that its value begins on."""
+def _marks(node: yaml.Node, path: str) -> Iterator[tuple[str, yaml.Mark]]:
+    """Yield each key path, such as ``expect.red[0]``, with where its value begins."""
     if path:
-        yield path, node.start_mark.line + 1
+        yield path, node.start_mark
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            yield from _lines(value, f"{path}.{key.value}" if path else str(key.value))
+            yield from _marks(value, f"{path}.{key.value}" if path else str(key.value))
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            yield from _lines(value, f"{path}[{index}]")
+            yield from _marks(value, f"{path}[{index}]")
 
 
 def _mapping(

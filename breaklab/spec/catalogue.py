@@ -10,7 +10,7 @@ from pathlib import Path
 from breaklab.errors import Finding, Location, ProjectError, SpecError
 from breaklab.i18n import _
 from breaklab.model import BreakSpec, Project, RetiredSpec
-from breaklab.spec.breaks import load_spec
+from breaklab.spec.breaks import load_spec, place_of
 
 _BUG_ID_LINE = re.compile(r"""^bug-id:\s*["']?([\w-]+)""", re.MULTILINE)
 
@@ -89,8 +89,8 @@ def _sort_key(bug_id: str) -> tuple[int, ...]:
 
 def _duplicate(spec: BreakSpec | RetiredSpec, first: Path) -> SpecError:
     message = _("the bug-id {bug_id} is taken by {path}").format(bug_id=spec.bug_id, path=first)
-    line = spec.lines.get("bug-id", 1) if isinstance(spec, BreakSpec) else 1
-    return SpecError([Finding(Location(str(spec.path), line, 1), "duplicate-id", message)])
+    where = place_of(spec, "bug-id") if isinstance(spec, BreakSpec) else Location(str(spec.path), 1)
+    return SpecError([Finding(where, "duplicate-id", message)])
 
 
 def _claimed_id(path: Path) -> str:
