@@ -61,6 +61,10 @@ def rank_environment(job: RunJob, rank: int, port: int) -> dict[str, str]:
         "TORCHELASTIC_RUN_ID": "breaklab",
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",
-        "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
-        **job.env,
+        **common_environment(job),
     }
+
+
+def common_environment(job: RunJob) -> dict[str, str]:
+    """Return what every rank gets, whoever launches it."""
+    return {"GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo", **job.env}

@@ -211,9 +211,9 @@ class Host:
         job.channel.close()
 
 
-def main(control_fd: int, modules: tuple[str, ...]) -> NoReturn:
+def main(control_fd: str, *modules: str) -> NoReturn:
     """Preload, report, serve, and leave; the only entry point, called by breaklab's bootstrap."""
-    control = socket.socket(fileno=control_fd)
+    control = socket.socket(fileno=int(control_fd))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # breaklab decides what an interrupt ends
     adopt_orphans()
     try:

@@ -99,6 +99,7 @@ class RunJob:
     step_line: str = ""  # regular expression with groups rank, step, loss
     metrics_dir: Path | None = None  # where the entrypoint was told to write rank{rank}.jsonl
     faults: tuple[Fault, ...] = ()
+    launcher: str = "fork"  # from the warm parent, or ``torchrun``: fresh processes, started by it
 
 
 @dataclass(frozen=True)

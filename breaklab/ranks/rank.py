@@ -8,11 +8,11 @@ import os
 import runpy
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
-from breaklab.ranks.environment import rank_environment
 from breaklab.ranks.faults import strike_at_step
 from breaklab.ranks.jobs import RunJob
 from breaklab.ranks.source import run_from
@@ -20,12 +20,19 @@ from breaklab.ranks.source import run_from
 _OURS = (__file__, runpy.__file__, "<frozen runpy>")
 
 
-def main(job: RunJob, rank: int, port: int, folder: Path) -> NoReturn:
+def main(
+    job: RunJob,
+    rank: int,
+    environment: Mapping[str, str],
+    *,
+    before_exit: Callable[[int], None] | None = None,
+) -> NoReturn:
     """Run the entrypoint of ``job`` as ``__main__`` and end as an interpreter would.
 
-    Expects file descriptors 1 and 2 to be this rank's own pipes.
+    Expects file descriptors 1 and 2 to be this rank's own pipes. ``before_exit`` gets the exit
+    code of an end that is no signal.
     """
-    os.environ.update(rank_environment(job, rank, port))
+    os.environ.update(environment)
     _open_output()
     strike_at_step(sys.stdout, job.faults, rank, job.step_line)
     _reseed()
@@ -41,6 +48,8 @@ def main(job: RunJob, rank: int, port: int, folder: Path) -> NoReturn:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
+        if before_exit is not None:
+            before_exit(code)
         os._exit(code)
 
 
@@ -70,7 +79,8 @@ def _run(job: RunJob) -> int:
         else:
             path = str(job.cwd / job.script)
             sys.argv = [path, *job.args]
-            sys.path.insert(1, str(Path(path).parent))
+            if Path(path).parent != job.source:
+                sys.path.insert(1, str(Path(path).parent))
             runpy.run_path(path, run_name="__main__")
     except SystemExit as stop:
         return _exit_code(stop.code)

@@ -17,6 +17,7 @@ _START_LIMIT_S = 300.0
 
 # Loads only breaklab itself, by path: the lab's interpreter need not have it installed, and gets
 # nothing else of ours. The first entry of sys.path, the working folder, must not be searched.
+# The rest of the command line names a function of ours and its arguments.
 _BOOTSTRAP = """
 import sys
 sys.path[:] = [entry for entry in sys.path if entry]
@@ -27,15 +28,20 @@ spec = importlib.util.spec_from_file_location(
     "breaklab", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]])
 sys.modules["breaklab"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["breaklab"])
-from breaklab.ranks.host import main
-main(int(sys.argv[2]), tuple(sys.argv[3:]))
+import importlib
+module, function = sys.argv[2].split(":")
+getattr(importlib.import_module("breaklab.ranks." + module), function)(*sys.argv[3:])
 """
 
 
 def host_command(python: str, control_fd: int, preload: tuple[str, ...]) -> list[str]:
     """Return the command that starts a warm parent, connected by the inherited ``control_fd``."""
-    package = str(Path(breaklab.__file__).parent)
-    return [python, "-c", _BOOTSTRAP, package, str(control_fd), *preload]
+    return bootstrap_command(python, "host:main", str(control_fd), *preload)
+
+
+def bootstrap_command(python: str, function: str, *arguments: str) -> list[str]:
+    """Return the command that calls ``module:function`` of this package in another interpreter."""
+    return [python, "-c", _BOOTSTRAP, str(Path(breaklab.__file__).parent), function, *arguments]
 
 
 def read_answer(control: socket.socket) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from breaklab.ranks import rank as rank_module
-from breaklab.ranks import suite
+from breaklab.ranks import suite, torchrun
+from breaklab.ranks.environment import rank_environment
 from breaklab.ranks.faults import SlowDown
 from breaklab.ranks.jobs import RunJob, TestJob
 from breaklab.ranks.process import adopt_orphans, die_with_parent, kill_descendants
@@ -51,7 +52,10 @@ def main(channel: socket.socket, host_pid: int, folder: Path) -> NoReturn:
         elif isinstance(job, TestJob):
             code = suite.run_pytest(job, channel, fds[0], folder)
         else:
-            _Ranks(job, channel, fds, folder).run()
+            if job.launcher == "torchrun":
+                torchrun.run(job, channel, fds, folder)
+            else:
+                _Ranks(job, channel, fds).run()
             code = 0
     except BaseException:
         traceback.print_exc()  # to the log that breaklab quotes
@@ -63,11 +67,10 @@ def main(channel: socket.socket, host_pid: int, folder: Path) -> NoReturn:
 class _Ranks:
     """The ranks of one :class:`RunJob`, and the store at which they meet."""
 
-    def __init__(self, job: RunJob, channel: socket.socket, fds: list[int], folder: Path) -> None:
+    def __init__(self, job: RunJob, channel: socket.socket, fds: list[int]) -> None:
         self._job = job
         self._channel = channel
         self._fds = fds  # stdout and stderr of rank 0, of rank 1, ...
-        self._folder = folder
         self._rank_of: dict[int, int] = {}
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self._store: object = None
@@ -112,7 +115,7 @@ class _Ranks:
             os.dup2(err, 2)
             for fd in self._fds:
                 os.close(fd)
-            rank_module.main(self._job, rank, port, self._folder)
+            rank_module.main(self._job, rank, rank_environment(self._job, rank, port))
         finally:
             os._exit(70)
 
