@@ -67,4 +67,6 @@ def rank_environment(job: RunJob, rank: int, port: int) -> dict[str, str]:
 
 def common_environment(job: RunJob) -> dict[str, str]:
     """Return what every rank gets, whoever launches it."""
-    return {"GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo", **job.env}
+    recorder = {"TORCH_FR_BUFFER_SIZE": "256"} if job.record else {}  # collectives, none without
+    loopback = "lo0" if sys.platform == "darwin" else "lo"
+    return {"GLOO_SOCKET_IFNAME": loopback, **recorder, **job.env}

@@ -99,6 +99,7 @@ class RunJob:
     step_line: str = ""  # regular expression with groups rank, step, loss
     metrics_dir: Path | None = None  # where the entrypoint was told to write rank{rank}.jsonl
     faults: tuple[Fault, ...] = ()
+    record: bool = True  # what ranks communicate, for proofs of a deadlock; costs a few percent
     launcher: str = "fork"  # from the warm parent, or ``torchrun``: fresh processes, started by it
 
 

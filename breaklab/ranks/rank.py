@@ -15,6 +15,8 @@ from typing import NoReturn
 
 from breaklab.ranks.faults import strike_at_step
 from breaklab.ranks.jobs import RunJob
+from breaklab.ranks.recording import record_into
+from breaklab.ranks.records import Page
 from breaklab.ranks.source import run_from
 
 _OURS = (__file__, runpy.__file__, "<frozen runpy>")
@@ -24,18 +26,21 @@ def main(
     job: RunJob,
     rank: int,
     environment: Mapping[str, str],
+    page: Page | None,
     *,
     before_exit: Callable[[int], None] | None = None,
 ) -> NoReturn:
     """Run the entrypoint of ``job`` as ``__main__`` and end as an interpreter would.
 
-    Expects file descriptors 1 and 2 to be this rank's own pipes. ``before_exit`` gets the exit
-    code of an end that is no signal.
+    Expects file descriptors 1 and 2 to be this rank's own pipes. What it communicates is recorded
+    in ``page``. ``before_exit`` gets the exit code of an end that is no signal.
     """
     os.environ.update(environment)
     _open_output()
     strike_at_step(sys.stdout, job.faults, rank, job.step_line)
     _reseed()
+    if page is not None:
+        record_into(page)
     code = 1
     try:
         os.chdir(job.cwd)

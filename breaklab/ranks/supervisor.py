@@ -22,6 +22,7 @@ from breaklab.ranks.environment import rank_environment
 from breaklab.ranks.faults import SlowDown
 from breaklab.ranks.jobs import RunJob, TestJob
 from breaklab.ranks.process import adopt_orphans, die_with_parent, kill_descendants
+from breaklab.ranks.records import Board
 from breaklab.ranks.source import imported_before
 from breaklab.ranks.wire import ChildSignals, receive_job, send_message
 
@@ -70,7 +71,8 @@ class _Ranks:
     def __init__(self, job: RunJob, channel: socket.socket, fds: list[int]) -> None:
         self._job = job
         self._channel = channel
-        self._fds = fds  # stdout and stderr of rank 0, of rank 1, ...
+        self._fds = fds  # stdout and stderr of rank 0, of rank 1, ...; last, the board's
+        self._board = Board.at(f"/dev/fd/{fds[-1]}", job.num_ranks) if job.record else None
         self._rank_of: dict[int, int] = {}
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self._store: object = None
@@ -115,7 +117,8 @@ class _Ranks:
             os.dup2(err, 2)
             for fd in self._fds:
                 os.close(fd)
-            rank_module.main(self._job, rank, rank_environment(self._job, rank, port))
+            page = self._board.page(rank) if self._board else None
+            rank_module.main(self._job, rank, rank_environment(self._job, rank, port), page)
         finally:
             os._exit(70)
 

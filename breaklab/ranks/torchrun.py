@@ -24,6 +24,7 @@ from breaklab.ranks.environment import common_environment
 from breaklab.ranks.faults import SlowDown
 from breaklab.ranks.jobs import RunJob
 from breaklab.ranks.process import die_with_parent, reap
+from breaklab.ranks.records import Board
 from breaklab.ranks.startup import bootstrap_command
 from breaklab.ranks.wire import ChildSignals, Messages, send_message
 
@@ -36,7 +37,7 @@ def run(job: RunJob, channel: socket.socket, fds: list[int], folder: Path) -> No
     Args:
         job: what to run.
         channel: to breaklab.
-        fds: stdout and stderr of rank 0, of rank 1, ...
+        fds: stdout and stderr of rank 0, of rank 1, ...; last, the board's, if there is one.
         folder: a private folder for the job and torchrun's logs.
     """
     reports, reports_in = os.pipe()
@@ -150,7 +151,10 @@ def rank_main(folder: str) -> NoReturn:
     def before_exit(exit_code: int) -> None:
         _report(reports, "rank-ended", rank=rank, exit_code=exit_code)
 
-    rank_module.main(job, rank, {}, before_exit=before_exit)
+    page = None
+    if job.record:
+        page = Board.at(f"/proc/{supervisor_pid}/fd/{fds[-1]}", job.num_ranks).page(rank)
+    rank_module.main(job, rank, {}, page, before_exit=before_exit)
 
 
 def _open_of(pid: int, fd: int) -> int:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NoReturn, Self
@@ -23,6 +23,7 @@ from breaklab.ranks import process
 from breaklab.ranks.environment import host_environment
 from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport, TestJob, TestReport, TestResult
 from breaklab.ranks.link import JobLink
+from breaklab.ranks.records import Board
 from breaklab.ranks.startup import host_command, read_answer, start_error
 from breaklab.ranks.testing import collect_tests
 from breaklab.ranks.watch import watch_run
@@ -149,8 +150,16 @@ class WarmParent:
                 _("{num_ranks} ranks can't run on one machine.").format(num_ranks=job.num_ranks),
                 hint=_("Choose between 1 and {limit}.").format(limit=MAX_RANKS),
             )
-        with contextlib.closing(self._open(job, num_outputs=2 * job.num_ranks)) as link:
-            report = watch_run(job, link, on_line, on_event)
+        with contextlib.ExitStack() as stack:
+            fds = []
+            board = None
+            if job.record:
+                memory = stack.enter_context(tempfile.TemporaryFile())
+                board = Board.at(f"/dev/fd/{memory.fileno()}", job.num_ranks)
+                fds = [memory.fileno()]
+            link = self._open(job, num_outputs=2 * job.num_ranks, fds=fds)
+            stack.enter_context(contextlib.closing(link))
+            report = watch_run(job, link, board, on_line, on_event)
         return report or self._fail()
 
     def close(self) -> None:
@@ -184,8 +193,8 @@ class WarmParent:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _open(self, job: RunJob | TestJob, num_outputs: int) -> JobLink:
-        """Hand ``job`` to a new supervisor."""
+    def _open(self, job: RunJob | TestJob, num_outputs: int, fds: Sequence[int] = ()) -> JobLink:
+        """Hand ``job`` to a new supervisor, with pipes for its output and with ``fds``."""
         ours, theirs = socket.socketpair()
         alive, lifeline = os.pipe()
         pipes = [os.pipe() for _number in range(num_outputs)]
@@ -195,7 +204,7 @@ class WarmParent:
             with self._lock:
                 control = self._wait_ready()
                 socket.send_fds(control, [b"J"], [theirs.fileno(), alive])
-            send_job(ours, job, [writer for _reader, writer in pipes])
+            send_job(ours, job, [*(writer for _reader, writer in pipes), *fds])
         except OSError:
             link.close()
             self._fail()

@@ -14,6 +14,7 @@ from breaklab.ranks.jobs import Line, RankEnd, RunEvent, RunJob, RunReport, Stal
 from breaklab.ranks.link import JobLink
 from breaklab.ranks.metrics import read_metrics
 from breaklab.ranks.process import process_state
+from breaklab.ranks.records import Board
 from breaklab.ranks.startup import refusal
 from breaklab.ranks.stream import LineCutter, LineLog
 
@@ -26,10 +27,17 @@ _ERROR_LINES = 400  # of stderr, kept for each rank to find its traceback
 
 
 def watch_run(
-    job: RunJob, link: JobLink, on_line: OnLine | None, on_event: OnEvent | None
+    job: RunJob,
+    link: JobLink,
+    board: Board | None,
+    on_line: OnLine | None,
+    on_event: OnEvent | None,
 ) -> RunReport | None:
-    """Follow ``job`` to its end; None when it could not be served at all."""
-    watch = _Watch(job, link, on_line or _ignore, on_event or _ignore)
+    """Follow ``job`` to its end; None when it could not be served at all.
+
+    ``board`` holds what its ranks record, where they do.
+    """
+    watch = _Watch(job, link, board, on_line or _ignore, on_event or _ignore)
     return watch.follow()
 
 
@@ -40,9 +48,18 @@ def _ignore(_anything: object) -> None:
 class _Watch:
     """The state of one run as it goes on; times are of the monotonic clock."""
 
-    def __init__(self, job: RunJob, link: JobLink, on_line: OnLine, on_event: OnEvent) -> None:
+    def __init__(
+        self,
+        job: RunJob,
+        link: JobLink,
+        board: Board | None,
+        on_line: OnLine,
+        on_event: OnEvent,
+    ) -> None:
         self._job = job
         self._link = link
+        self._pages = board.pages if board else ()
+        self._moves = [0] * len(self._pages)
         self._on_line = on_line
         self._on_event = on_event
         self._cutters = [LineCutter() for _index in range(2 * job.num_ranks)]
@@ -128,6 +145,10 @@ class _Watch:
             self._last_step = step if self._last_step is None else max(step, self._last_step)
 
     def _check_limits(self, now: float) -> None:
+        moves = [page.head()[0] for page in self._pages]
+        if moves != self._moves:  # a collective began or ended
+            self._moves = moves
+            self._moved = now
         silent_s = now - self._moved
         limit_s = self._job.total_timeout_s
         if self._failed_at is not None:

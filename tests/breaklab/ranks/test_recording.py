@@ -1,0 +1,53 @@
+"""Ranks are recorded from the moment they have torch.distributed, and never made to import it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from breaklab.ranks.jobs import RunJob
+from breaklab.ranks.warm import WarmParent
+
+MakeJob = Callable[..., RunJob]
+
+QUIET_WORK = """
+import time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+end = time.monotonic() + 2.5
+going = torch.ones(1)
+while going.item() > 0:
+    going[0] = float(time.monotonic() < end)
+    dist.all_reduce(going, op=dist.ReduceOp.MIN)
+    time.sleep(0.05)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_ranks_that_communicate_in_silence_are_no_stall_if_recorded(
+    warm_torch: WarmParent, job: MakeJob, record: bool
+) -> None:
+    report = warm_torch.run_ranks(job(QUIET_WORK, hang_timeout_s=1.2, record=record))
+    assert (report.stall is None) is record
+
+
+def test_a_rank_is_not_made_to_import_torch(warm: WarmParent, job: MakeJob) -> None:
+    report = warm.run_ranks(job("import sys; print('torch' in sys.modules)", num_ranks=1))
+    assert [line.text for line in report.lines] == ["False"]
+
+
+@pytest.mark.slow
+def test_torch_imported_by_the_rank_itself_is_recorded_too(
+    warm: WarmParent, job: MakeJob
+) -> None:
+    code = """
+    import torch, torch.distributed as dist
+    print(dist.ProcessGroup.allreduce.__module__, dist.__spec__.loader.__class__.__name__)
+    """
+    report = warm.run_ranks(job(code, num_ranks=1))
+    assert [line.text for line in report.lines] == [
+        "breaklab.ranks.records_install SourceFileLoader"
+    ]
+    plain = warm.run_ranks(job(code, num_ranks=1, record=False))
+    assert "breaklab" not in plain.lines[0].text
