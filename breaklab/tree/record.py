@@ -14,7 +14,7 @@ from typing import Any
 from breaklab.errors import TreeError
 from breaklab.i18n import _
 from breaklab.model import Project
-from breaklab.tree.state import active_path, damaged, read_json
+from breaklab.tree.state import active_path, check_schema, damaged, read_json
 
 
 class SourceState(StrEnum):
@@ -190,3 +190,15 @@ def read_record(path: Path) -> ActiveBreak | None:
     """
     value = read_json(path)
     return None if value is None else from_json(value, path)
+
+
+def read_active(project: Project) -> ActiveBreak | None:
+    """Return the break that is applied, or None; takes no lock and writes nothing.
+
+    Call ``recover_if_needed`` first where a killed command could have left something.
+
+    Raises:
+        TreeError: the state is damaged or from a newer breaklab.
+    """
+    check_schema(project)
+    return read_record(active_path(project))

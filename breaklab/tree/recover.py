@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from breaklab.errors import TreeError
@@ -73,11 +74,10 @@ def recover(project: Project) -> Recovery:
 
 def _recover_apply(project: Project, record: ActiveBreak) -> Recovery:
     state, _content = record.look(project)
-    temp = temp_path(record.source_path(project))
     # The temporary file turns into the source; while it is there, the source was not changed.
-    untouched = state is SourceState.PRISTINE or (state is SourceState.EDITED and temp.exists())
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        temp.unlink()
+    temp_is_there = temp_path(record.source_path(project)).exists()
+    untouched = state is SourceState.PRISTINE or (state is SourceState.EDITED and temp_is_there)
+    _remove_temp(record.source_path(project))
     if untouched:
         remove_file(applying_path(project), label="undone record")
         return Recovery(
@@ -85,6 +85,11 @@ def _recover_apply(project: Project, record: ActiveBreak) -> Recovery:
         )
     finish_apply(project, record)
     return Recovery(_("The last apply was interrupted half-way; it is finished now."))
+
+
+def _remove_temp(source: Path) -> None:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        temp_path(source).unlink()
 
 
 def finish_apply(project: Project, record: ActiveBreak) -> None:
@@ -100,12 +105,12 @@ def _recover_revert(project: Project, reverting: dict[str, Any]) -> Recovery:
         remove_file(reverting_path(project), label="announcement")
         return Recovery()
     report, target = _announced(project, record, reverting)
+    # Even where the source is as announced: the learner may have fixed it meanwhile.
+    _remove_temp(record.source_path(project))
     _state, content = record.look(project)
     if (sha256(content) if content is not None else "") == target:
         finish_revert(project, record, report)
         return Recovery(_("The last revert was interrupted half-way; it is finished now."), report)
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        temp_path(record.source_path(project)).unlink()
     remove_file(reverting_path(project), label="announcement")
     return Recovery(
         _(

@@ -15,7 +15,7 @@ from breaklab.tree.atomic import os_errors_told
 from breaklab.tree.digest import changed_tests, digest_tree
 from breaklab.tree.events import SOLVED, append_event
 from breaklab.tree.lock import BusyError, tree_lock
-from breaklab.tree.record import ActiveBreak, SourceState, read_record, to_json
+from breaklab.tree.record import ActiveBreak, SourceState, read_active, read_record, to_json
 from breaklab.tree.recover import (
     Recovery,
     announcement,
@@ -223,18 +223,6 @@ class Workspace:
                 recover(self._project)
                 self.active = read_record(active_path(self._project))
                 raise
-
-
-def read_active(project: Project) -> ActiveBreak | None:
-    """Return the break that is applied, or None; takes no lock and writes nothing.
-
-    Call :func:`recover_if_needed` first where a killed command could have left something.
-
-    Raises:
-        TreeError: the state is damaged or from a newer breaklab.
-    """
-    check_schema(project)
-    return read_record(active_path(project))
 
 
 def recover_if_needed(project: Project) -> str:

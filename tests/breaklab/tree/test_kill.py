@@ -223,6 +223,27 @@ def test_killed_again_while_recovering_nothing_is_lost(name, set_stage, commands
     assert max(len(again) for again in seen) > 1
 
 
+@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("content", ["pristine", "broken", None])
+def test_whatever_the_source_is_made_between_kill_and_recovery_nothing_is_left_over(
+    name, content, set_stage, commands
+):
+    stage = set_stage(SCENES[name])
+    stage.set()
+    steps = commands.run(stage.learner, stage.scene.command)
+    for kill_at in range(len(steps)):
+        stage.set()
+        commands.run(stage.learner, stage.scene.command, kill_at)
+        if content is None:
+            stage.learner.source.unlink(missing_ok=True)
+        else:
+            stage.learner.source.write_bytes(getattr(stage.learner, content))
+        made = stage.content()
+        recover_if_needed(stage.learner.project)
+        assert stage.learner.left_over() == []
+        assert stage.content() == made
+
+
 @pytest.mark.parametrize("name", ["apply", "revert", "discard"])
 def test_edits_made_between_the_kill_and_the_next_command_survive(name, set_stage, commands):
     stage = set_stage(SCENES[name])
