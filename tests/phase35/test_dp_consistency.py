@@ -9,10 +9,10 @@ import pytest
 import torch
 import torch.distributed as dist
 from minidp.allreduce import Communicator
+from minidp.config import Config
 from minidp.dataloader import NUM_TRAIN, load_digits, plan_micro_batches, shard_indices, shard_sizes
 from minidp.gradient_sync import SYNC_MODES, BatchPlan
 from minidp.model import DigitClassifier, broadcast_state
-from minidp.config import Config
 from minidp.plain import train_plain
 from torch.nn import functional as F
 

@@ -45,8 +45,10 @@ class Communicator:
         *,
         lazy: bool = False,
         before: Callable[[str], None] | None = None,
+        parent: Communicator | None = None,
     ) -> None:
         self.group = group
+        self.parent = parent
         self.rank = dist.get_rank(group)
         self.world_size = dist.get_world_size(group)
         self.lazy = lazy
@@ -57,9 +59,22 @@ class Communicator:
         self._waiting: deque[Handle] = deque()  # lazy ones, in the order in which they were started
         self.num_bytes_sent = 0  # by `exchange` only: gloo does not say what it sends
 
+    def duplicate(self) -> Communicator:
+        """Return a communicator of the same ranks on a group of its own.
+
+        What is called on one is in no order with what is called on the other, so ranks may mix
+        the two as they like. Its calls count here too.
+
+        Collective: every rank of the world.
+        """
+        ranks = dist.get_process_group_ranks(self.group or dist.group.WORLD)
+        return Communicator(dist.new_group(ranks), parent=self)
+
     def count(self, operation: str) -> None:
         """Note that a collective begins."""
         self.num_collectives += 1
+        if self.parent is not None:
+            self.parent.count(operation)
         if self.before is not None:
             self.before(operation)
 

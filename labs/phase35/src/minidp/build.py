@@ -37,11 +37,16 @@ def load_data(config: Config, comm: Communicator) -> tuple[Digits, Digits]:
 
 
 def make_model(config: Config, comm: Communicator, streams: RandomStreams) -> DigitClassifier:
-    """Return this rank's replica, with the normalisation that the config names."""
+    """Return this rank's replica, with the normalisation that the config names.
+
+    Collective: every rank. Statistics get a group of their own: one rank may send off a bucket of
+    gradients before the statistics' backward, and another, which uses other layers, after it.
+    """
+    statistics = comm.duplicate()
     norms: dict[str, Callable[[int], nn.Module] | None] = {
         "none": None,
         "local": nn.BatchNorm1d,
-        "sync": lambda width: SyncBatchNorm(width, comm),
+        "sync": lambda width: SyncBatchNorm(width, statistics),
     }
     return DigitClassifier(
         config.width, norms[config.norm], streams, config.dropout, config.layer_drop
@@ -49,19 +54,13 @@ def make_model(config: Config, comm: Communicator, streams: RandomStreams) -> Di
 
 
 def make_start_sum(config: Config, comm: Communicator) -> Callable[[Tensor], Handle]:
-    """Return what starts the sum of a bucket over ranks; by hand, it is done when this returns.
+    """Return what starts the sum of a bucket over ranks; by hand, it runs when it is waited for.
 
     Collective: every rank, for two levels.
     """
     if config.all_reduce == "gloo":
         return comm.start_sum
-    two_levels = TwoLevel(comm, config.ranks_per_node) if config.all_reduce == "two-level" else None
-
-    def run(flat: Tensor) -> Handle:
-        if two_levels is not None:
-            two_levels.all_reduce_sum(flat)
-        else:
-            ring_all_reduce(flat, comm)
-        return Handle(lambda: None, lambda: None)
-
-    return run
+    if config.all_reduce == "ring":
+        return lambda flat: Handle(lambda: ring_all_reduce(flat, comm), lambda: None)
+    two_levels = TwoLevel(comm, config.ranks_per_node)
+    return lambda flat: Handle(lambda: two_levels.all_reduce_sum(flat), lambda: None)

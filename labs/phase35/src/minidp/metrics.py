@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
@@ -12,6 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from minidp.allreduce import Communicator
+
+SKETCH_SIZE = 64
 
 
 def say(line: str) -> None:
@@ -28,6 +32,23 @@ def params_digest(model: nn.Module, buffers: bool = True) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def params_sketch(model: nn.Module) -> list[float]:
+    """Return 64 numbers that are about as far from another model's as the parameters are.
+
+    A random projection (Johnson and Lindenstrauss 1984), the same on every rank and in every run:
+    the distance of two sketches is that of the parameters with a standard error of 9 %.
+    """
+    params = torch.cat([param.detach().flatten() for param in model.parameters()])  # (numel,)
+    return (_projection(params.numel()) @ params).tolist()
+
+
+@lru_cache(maxsize=1)
+def _projection(numel: int) -> Tensor:
+    """Return (SKETCH_SIZE, numel), from a generator of its own: no stream moves."""
+    generator = torch.Generator().manual_seed(1984)
+    return torch.randn(SKETCH_SIZE, numel, generator=generator) / math.sqrt(SKETCH_SIZE)
 
 
 class LossLog:

@@ -13,7 +13,7 @@ from minidp.config import Config
 from minidp.dataloader import NUM_TRAIN, load_digits, plan_micro_batches, shard_indices
 from minidp.decisions import as_rank0_says
 from minidp.gradient_sync import SYNC_MODES, BatchPlan
-from minidp.metrics import MetricsWriter, grad_norm, params_digest, say
+from minidp.metrics import MetricsWriter, grad_norm, params_digest, params_sketch, say
 from minidp.model import DigitClassifier, broadcast_state
 
 
@@ -77,6 +77,7 @@ def train_plain(config: Config, comm: Communicator) -> DigitClassifier:
                 global_loss=float(loss_sum) / plan.global_batch,
                 grad_norm=grad_norm(model),
                 params_digest=params_digest(model),
+                params_sketch=params_sketch(model),
                 num_collectives=comm.num_collectives - calls_before,
                 lr=config.lr,
                 num_samples=len(rows),

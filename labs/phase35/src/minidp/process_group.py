@@ -14,7 +14,9 @@ from minidp.allreduce import Communicator
 
 
 @contextmanager
-def process_group(timeout_s: float, *, lazy: bool = False) -> Iterator[Communicator]:
+def process_group(
+    timeout_s: float, *, lazy: bool = False, init_method: str = "env://"
+) -> Iterator[Communicator]:
     """Join the gloo group that ``RANK``, ``WORLD_SIZE`` and ``MASTER_ADDR`` describe.
 
     ``timeout_s`` limits each collective, and so also how long one rank may make the others wait.
@@ -22,7 +24,7 @@ def process_group(timeout_s: float, *, lazy: bool = False) -> Iterator[Communica
     Collective: every rank enters; every rank leaves, unless it raises. A rank that raises leaves
     without waiting for its peers, which then see a closed connection.
     """
-    dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
+    dist.init_process_group("gloo", init_method, timeout=timedelta(seconds=timeout_s))
     try:
         comm = Communicator(lazy=lazy)
         yield comm

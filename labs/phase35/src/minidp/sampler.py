@@ -53,6 +53,12 @@ class ShardedSampler:
         """How many of this rank's samples are no padding; padding comes last."""
         return len(range(self.rank, self.num_samples, self.world_size))
 
+    @property
+    def longest(self) -> int:
+        """How many samples the rank has that has most: the same number on every rank."""
+        whole, left_over = divmod(self.num_samples, self.world_size)
+        return whole if self.uneven == "drop" or not left_over else whole + 1
+
     def __iter__(self) -> Iterator[int]:
         """Yield the ids that are still to come in this epoch."""
         return iter(self.shard()[self.start :].tolist())

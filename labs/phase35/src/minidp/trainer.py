@@ -32,7 +32,7 @@ from minidp.loss import (
     label_loss_sum,
     rank_loss,
 )
-from minidp.metrics import LossLog, MetricsWriter, params_digest, say
+from minidp.metrics import LossLog, MetricsWriter, params_digest, params_sketch, say
 from minidp.rng import RandomStreams, pixel_noise
 from minidp.sampler import MicroBatch, ShardedSampler, windows
 from minidp.scaler import LossScaler
@@ -75,12 +75,12 @@ class Trainer:
         self.sampler = ShardedSampler(
             len(self.train_data), comm.world_size, comm.rank, config.seed, config.uneven
         )
-        window = config.micro_batch * config.accumulation  # samples of a step on one rank
-        steps_per_epoch = -(-len(self.sampler) // window)
+        self.per_step = config.micro_batch * config.accumulation  # samples on one rank
+        steps_per_epoch = -(-self.sampler.longest // self.per_step)
         self.num_steps = min(config.steps, config.epochs * steps_per_epoch)
         self.schedule = LRSchedule(
             self.optimizer.param_groups,
-            peak=scaled_lr(config.lr, window * comm.world_size, REFERENCE_BATCH),
+            peak=scaled_lr(config.lr, self.per_step * comm.world_size, REFERENCE_BATCH),
             num_warmup=config.warmup,
             num_steps=self.num_steps,
         )
@@ -119,14 +119,15 @@ class Trainer:
         for window in steps:
             calls = self.comm.num_collectives, self.comm.num_serial
             row = self.train_step(window)
-            self.position += sum(len(batch.ids) for batch in window)
+            self.position += self.per_step
+            if self.position >= self.sampler.longest:
+                self.epoch, self.position = self.epoch + 1, 0
             row |= self.after_step()
             row["num_collectives"] = self.comm.num_collectives - calls[0]
             row["num_serial"] = self.comm.num_serial - calls[1]
             self.tell(metrics, **row)
             if self.step >= last or self.stop:
                 return
-        self.epoch, self.position = self.epoch + 1, 0
 
     def fetch(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
         """Read a micro-batch: noisy images (n, 64), labels (n,) with NO_LABEL on padding."""
@@ -194,6 +195,7 @@ class Trainer:
             row["global_loss"] = self.log.report(self.comm)
             self.optimizer.wait()
             row["params_digest"] = params_digest(self.module, self.config.norm != "local")
+            row["params_sketch"] = params_sketch(self.module)
             example = torch.randint(len(self.train_data), (), generator=self.streams.shared)
             if self.comm.rank == 0:
                 say(f"for example, sample {int(example)} is a {self.train_data.labels[example]}")
