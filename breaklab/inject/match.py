@@ -13,9 +13,12 @@ from typing import Any
 
 import libcst as cst
 
+from breaklab.errors import SiteError
+from breaklab.i18n import _
 from breaklab.inject.pattern import flatten, many_name, one_name
 
 Captures = dict[str, tuple[cst.CSTNode, ...]]
+_MAX_COMPARISONS = 2_000_000  # about two seconds
 
 # Fields that hold only layout: white space, and tokens whose presence the syntax around decides.
 _LAYOUT = {
@@ -31,6 +34,27 @@ def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     return tuple(n for n in names if n not in _LAYOUT and not n.startswith("whitespace"))
 
 
+class Budget:
+    """How many comparisons one search may take: several ``$$$NAME`` in a row can try too many."""
+
+    def __init__(self, pattern: str = "", limit: int = _MAX_COMPARISONS) -> None:
+        self._pattern = pattern
+        self._left = limit
+
+    def spend(self) -> None:
+        """Take one comparison.
+
+        Raises:
+            SiteError: none is left.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise SiteError(
+                _("`{pattern}` can match in too many ways").format(pattern=self._pattern.strip()),
+                hint=_("use fewer `$$$` in it"),
+            )
+
+
 class Matcher:
     """Matches one pattern against one candidate; keeps captures, and how far it came.
 
@@ -40,13 +64,15 @@ class Matcher:
         mismatch: the pattern's node and the code's where it ended, None where it matched.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         self.captures: Captures = {}
         self.progress = 0
         self.mismatch: tuple[Any, Any] | None = None
 
     def node(self, pattern: Any, code: Any) -> bool:
         """Return whether one node, token or None matches another."""
+        self._budget.spend()
         if isinstance(pattern, cst.CSTNode) and isinstance(code, cst.CSTNode):
             if name := one_name(pattern):
                 ok = isinstance(code, cst.BaseExpression) and self._capture(name, (code,))
@@ -68,20 +94,19 @@ class Matcher:
 
     def prefix(self, pattern: Sequence[Any], code: Sequence[Any], *, whole: bool) -> int | None:
         """Return how many items of ``code`` the pattern takes from its front; None for no match."""
-        if not pattern:
-            if whole and code:
-                self._missed(None, code[0])
-            return None if whole and code else 0
-        first, rest = pattern[0], pattern[1:]
-        if name := many_name(first):
-            return self._many(name, rest, code, whole)
-        if not code:
-            self._missed(first, None)
+        for index, item in enumerate(pattern):
+            if name := many_name(item):
+                taken = self._many(name, pattern[index + 1 :], code[index:], whole)
+                return None if taken is None else taken + index
+            if index >= len(code):
+                self._missed(item, None)
+                return None
+            if not self.node(item, code[index]):
+                return None
+        if whole and len(code) > len(pattern):
+            self._missed(None, code[len(pattern)])
             return None
-        if not self.node(first, code[0]):
-            return None
-        taken = self.prefix(rest, code[1:], whole=whole)
-        return None if taken is None else taken + 1
+        return len(pattern)
 
     def _many(self, name: str, rest: Sequence[Any], code: Sequence[Any], whole: bool) -> int | None:
         for count in range(len(code) + 1):
@@ -97,6 +122,8 @@ class Matcher:
         literal = _literal(pattern)
         if literal is not None:
             ok = literal == _literal(code)
+        elif isinstance(pattern, cst.Parameters) and isinstance(code, cst.Parameters):
+            return self.sequence(_parameters(pattern), _parameters(code))
         elif isinstance(pattern, cst.Call) and isinstance(code, cst.Call):
             return self.node(pattern.func, code.func) and self._arguments(pattern.args, code.args)
         elif type(pattern) is not type(code):
@@ -156,6 +183,14 @@ class Matcher:
 def equal(first: cst.CSTNode, second: cst.CSTNode) -> bool:
     """Return whether two nodes are the same syntax."""
     return Matcher().node(first, second)
+
+
+def _parameters(node: cst.Parameters) -> list[cst.CSTNode]:
+    """Return all parameters in order, with ``/`` and ``*`` where they stand."""
+    star = [node.star_arg] if isinstance(node.star_arg, cst.CSTNode) else []
+    slash = [node.posonly_ind] if isinstance(node.posonly_ind, cst.CSTNode) else []
+    last = [node.star_kwarg] if node.star_kwarg is not None else []
+    return [*node.posonly_params, *slash, *node.params, *star, *node.kwonly_params, *last]
 
 
 def _literal(node: cst.CSTNode) -> tuple[str, Any] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -16,7 +16,7 @@ import libcst as cst
 from breaklab.errors import SiteError
 from breaklab.i18n import _
 
-_METAVARIABLE = re.compile(r"(\$\$\$|\$)([A-Z][A-Z0-9_]*)")
+METAVARIABLE = re.compile(r"(\$\$\$|\$)([A-Z][A-Z0-9_]*)")
 _ONE, _MANY = "breaklab_one_", "breaklab_many_"
 
 Statement = cst.BaseSmallStatement | cst.BaseCompoundStatement
@@ -41,26 +41,37 @@ def compile_pattern(text: str, *, as_statements: bool) -> Pattern:
     Raises:
         SiteError: it is no Python.
     """
-    code = _spelled(textwrap.dedent(text).strip("\n"))
+    code = spelled(textwrap.dedent(text).strip("\n"))
     if not as_statements:
         expression = parse_expression(code)
-        if expression is not None:
+        if expression is not None and not many_name(expression):
             return Pattern(text, expression, ())
     try:
-        module = cst.parse_module(code + "\n")
+        statements = parse_statements(code)
     except cst.ParserSyntaxError as error:
-        raise SiteError(
-            _("the pattern `{pattern}` is not valid Python: {reason}").format(
-                pattern=text.strip(), reason=error.message
-            )
-        ) from error
-    return Pattern(text, None, tuple(flatten(module.body)))
+        message = _("the pattern `{pattern}` is not valid Python: {reason}").format(
+            pattern=text.strip(), reason=readable(error.message)
+        )
+        raise SiteError(message) from error
+    if all(many_name(statement) for statement in statements):
+        message = _("the pattern `{pattern}` would match anything").format(pattern=text.strip())
+        raise SiteError(message)
+    return Pattern(text, None, tuple(statements))
+
+
+def parse_statements(code: str) -> list[Statement]:
+    """Return the statements of code or of a pattern.
+
+    Raises:
+        libcst.ParserSyntaxError: it is no Python.
+    """
+    return flatten(cst.parse_module(spelled(code) + "\n").body)
 
 
 def parse_expression(code: str) -> cst.BaseExpression | None:
     """Return ``code`` as an expression, None where it is none."""
     try:
-        return cst.parse_expression(_spelled(code).strip())
+        return cst.parse_expression(spelled(code).strip())
     except cst.ParserSyntaxError:
         return None
 
@@ -83,35 +94,24 @@ def one_name(node: cst.CSTNode) -> str:
 
 def many_name(node: object) -> str:
     """Return the name of the metavariable ``$$$NAME`` that an item of a list is; else empty."""
-    if isinstance(node, cst.Expr | cst.Element):
+    if isinstance(node, cst.Expr | cst.Element | cst.Index):
         return many_name(node.value)
+    if isinstance(node, cst.SubscriptElement):
+        return many_name(node.slice)
     if isinstance(node, cst.Arg) and node.keyword is None and not node.star:
         return many_name(node.value)
-    if isinstance(node, cst.Param) and node.default is None:
+    if isinstance(node, cst.Param) and node.default is None and not node.star:
         return many_name(node.name)
     return _metavariable(node, _MANY) if isinstance(node, cst.CSTNode) else ""
 
 
-def metavariables(text: str) -> set[str]:
-    """Return the names of the metavariables in a text."""
-    return {match[2] for match in _METAVARIABLE.finditer(text)}
-
-
-def substitute(text: str, captures: dict[str, str]) -> str:
-    """Return ``text`` with each metavariable replaced by the code it captured.
-
-    Raises:
-        SiteError: a metavariable that the pattern does not have.
-    """
-
-    def replacement(match: re.Match[str]) -> str:
-        if match[2] not in captures:
-            raise SiteError(
-                _("`{name}` is in the new code but not in `find`").format(name=match[0])
-            )
-        return captures[match[2]]
-
-    return _METAVARIABLE.sub(replacement, text)
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield a node and all nodes below it, in the order of the source."""
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(reversed(node.children))
 
 
 def readable(code: str) -> str:
@@ -119,8 +119,9 @@ def readable(code: str) -> str:
     return code.replace(_MANY, "$$$").replace(_ONE, "$")
 
 
-def _spelled(text: str) -> str:
-    return _METAVARIABLE.sub(lambda m: (_MANY if m[1] == "$$$" else _ONE) + m[2], text)
+def spelled(text: str) -> str:
+    """Return a pattern with its metavariables as identifiers: the same lines, but Python."""
+    return METAVARIABLE.sub(lambda m: (_MANY if m[1] == "$$$" else _ONE) + m[2], text)
 
 
 def _metavariable(node: object, prefix: str) -> str:

@@ -3,60 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from breaklab.errors import SiteError
 from breaklab.i18n import _
-from breaklab.inject.match import Captures, Matcher
-from breaklab.inject.pattern import Pattern, Statement, flatten, readable
+from breaklab.inject.match import Budget, Captures, Matcher
+from breaklab.inject.pattern import Pattern, Statement, flatten, readable, walk
+from breaklab.inject.source import Source
 
-_NEWLINE = re.compile(r"\r\n?|\n")
 _SHOWN = 60  # characters of code in a message
-
-
-class Source:
-    """A parsed source, and where each of its nodes lies in the text."""
-
-    def __init__(self, text: str, path: str) -> None:
-        self.text = text
-        self.path = path
-        try:
-            wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-        except cst.ParserSyntaxError as error:
-            raise SiteError(
-                _("{path} is not valid Python: line {line}: {reason}").format(
-                    path=path, line=error.raw_line, reason=error.message
-                )
-            ) from error
-        self.module = wrapper.module
-        self._ranges = wrapper.resolve(PositionProvider)
-        self._line_starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
-
-    def span(self, node: cst.CSTNode) -> tuple[int, int]:
-        """Return the first offset of a node's own code in the text, and the one behind it."""
-        where = self._ranges[node]
-        start = self._line_starts[where.start.line - 1] + where.start.column
-        return start, self._line_starts[where.end.line - 1] + where.end.column
-
-    def line(self, node: cst.CSTNode) -> int:
-        """Return the line that a node starts on, from 1."""
-        return self._ranges[node].start.line
-
-    def code(self, nodes: Sequence[cst.CSTNode]) -> str:
-        """Return the text from the first of ``nodes`` to the end of the last."""
-        if not nodes:
-            return ""
-        return self.text[self.span(nodes[0])[0] : self.span(nodes[-1])[1]]
-
-    def shown(self, node: cst.CSTNode) -> str:
-        """Return a node's first line, shortened for a message."""
-        first = self.code([node]).splitlines()[0] if self.code([node]) else ""
-        return first if len(first) <= _SHOWN else first[: _SHOWN - 3] + "..."
+_MAX_LINES = 10  # line numbers in a message
 
 
 @dataclass(frozen=True)
@@ -77,8 +36,9 @@ def find_site(source: Source, pattern: Pattern, inside: str) -> Site:
     scopes = _scopes(source, inside)
     sites: list[Site] = []
     nearest: tuple[Matcher, cst.CSTNode] | None = None
+    budget = Budget(pattern.text)
     for nodes, block in _candidates(pattern, scopes):
-        matcher = Matcher()
+        matcher = Matcher(budget)
         taken = _match(pattern, nodes, matcher)
         if taken is not None:
             sites.append(Site(tuple(nodes[:taken]), matcher.captures, block))
@@ -106,21 +66,15 @@ def _candidates(
     """Yield where the pattern might begin: each expression, or each tail of each block."""
     for scope in scopes:
         if pattern.expression is not None:
-            for node in _walk(scope):
+            for node in walk(scope):
                 if isinstance(node, cst.BaseExpression):
                     yield (node,), ()
         else:
-            for node in _walk(scope):
+            for node in walk(scope):
                 if isinstance(node, cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite):
                     block = tuple(flatten(node.body))
                     for index in range(len(block)):
                         yield block[index:], block
-
-
-def _walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in node.children:
-        yield from _walk(child)
 
 
 def _scopes(source: Source, inside: str) -> list[cst.CSTNode]:
@@ -151,7 +105,8 @@ def _definitions(node: cst.CSTNode, prefix: str) -> Iterator[tuple[str, cst.CSTN
 
 
 def _several(source: Source, pattern: Pattern, sites: list[Site], where: str) -> SiteError:
-    lines = ", ".join(str(source.line(site.nodes[0])) for site in sites)
+    numbers = [str(source.line(site.nodes[0])) for site in sites]
+    lines = ", ".join(numbers[:_MAX_LINES]) + (", ..." if len(numbers) > _MAX_LINES else "")
     return SiteError(
         _("`{pattern}` has {count} sites in {where}, on lines {lines}").format(
             pattern=pattern.text.strip(), count=len(sites), where=where, lines=lines

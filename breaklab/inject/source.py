@@ -1,0 +1,90 @@
+"""A parsed source, and where each of its nodes lies in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import libcst as cst
+from libcst.metadata import CodePosition, MetadataWrapper, PositionProvider
+
+from breaklab.errors import SiteError
+from breaklab.i18n import _
+
+NEWLINE = re.compile(r"\r\n?|\n")
+_SHOWN = 60  # characters of code in a message
+
+
+class Source:
+    """A module of Python with the place of every node in its text.
+
+    Raises:
+        libcst.ParserSyntaxError: the text is no Python.
+    """
+
+    def __init__(self, text: str, path: str) -> None:
+        self.text = text
+        self.path = path
+        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self.module = wrapper.module
+        self._ranges = wrapper.resolve(PositionProvider)
+        self._line_starts = [0, *(match.end() for match in NEWLINE.finditer(text))]
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Return the offset of a node's first character in the text, and the one behind it.
+
+        Decorators belong to what they decorate; parentheses around an expression do not.
+        """
+        first = node
+        if isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
+            first = node.decorators[0]
+        return self._offset(self._ranges[first].start), self._end(node)
+
+    def _end(self, node: cst.CSTNode) -> int:
+        end = self._offset(self._ranges[node].end)
+        if isinstance(node, cst.Param):  # LibCST's range of a parameter is that of its name
+            last = node.default or (node.annotation.annotation if node.annotation else None)
+            if last is not None:
+                end = self._end(last)
+                for _paren in last.rpar:
+                    end = self.text.index(")", end) + 1
+        return end
+
+    def _offset(self, place: CodePosition) -> int:
+        return self._line_starts[place.line - 1] + place.column
+
+    def line(self, node: cst.CSTNode) -> int:
+        """Return the line that a node starts on, from 1."""
+        return self._ranges[node].start.line
+
+    def line_at(self, offset: int) -> int:
+        """Return the line, from 1, that an offset of the text is in."""
+        return len(NEWLINE.findall(self.text[:offset])) + 1
+
+    def code(self, nodes: Sequence[cst.CSTNode]) -> str:
+        """Return the text from the first of ``nodes`` to the end of the last."""
+        if not nodes:
+            return ""
+        return self.text[self.span(nodes[0])[0] : self.span(nodes[-1])[1]]
+
+    def shown(self, node: cst.CSTNode) -> str:
+        """Return a node's first line, shortened for a message."""
+        first = next(iter(self.code([node]).splitlines()), "")
+        return first if len(first) <= _SHOWN else first[: _SHOWN - 3] + "..."
+
+
+def parse_source(text: str, path: str) -> Source:
+    """Return a parsed source.
+
+    Raises:
+        SiteError: the text is no Python, or too deeply nested to look at.
+    """
+    try:
+        return Source(text, path)
+    except cst.ParserSyntaxError as error:
+        message = _("{path} is not valid Python: line {line}: {reason}").format(
+            path=path, line=error.raw_line, reason=error.message
+        )
+        raise SiteError(message) from error
+    except RecursionError as error:
+        raise SiteError(_("{path} is too deeply nested").format(path=path)) from error
