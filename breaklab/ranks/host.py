@@ -186,29 +186,30 @@ class Host:
 
     def _reap(self) -> None:
         """Clean up after ended supervisors, and end the orphans that they left to this process."""
-        while True:
-            # The zombie keeps its pid, and so its group's number, until the group is dead.
-            try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if ended is None:
-                return
-            job = self._jobs.pop(ended.si_pid, None)
+        while (pid := _ended_child()) is not None:
+            job = self._jobs.pop(pid, None)
             if job is not None:
                 self._end_family(job)
-            os.waitpid(ended.si_pid, 0)
+            status = os.waitpid(pid, 0)[1]
             if job is not None:
                 # Orphans of a live job belong to its supervisor, so these are of ended ones.
                 kill_children(os.getpid(), spare=frozenset(self._jobs))
-                self._report_end(job, ended)
+                self._report_end(job, os.waitstatus_to_exitcode(status))
 
-    def _report_end(self, job: _Job, ended: os.waitid_result) -> None:
+    def _report_end(self, job: _Job, exit_code: int) -> None:
         shutil.rmtree(job.folder, ignore_errors=True)
-        code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         job.channel.setblocking(False)  # a breaklab that does not read must not hold up other jobs
-        send_message(job.channel, "supervisor-ended", exit_code=code)
+        send_message(job.channel, "supervisor-ended", exit_code=exit_code)
         job.channel.close()
+
+
+def _ended_child() -> int | None:
+    """Return a child that has ended, and leave it a zombie: it keeps its pid and its group's."""
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return ended.si_pid if ended is not None else None
 
 
 def main(control_fd: str, *modules: str) -> NoReturn:

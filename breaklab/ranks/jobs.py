@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from breaklab.ranks.history import History
+
 
 @dataclass(frozen=True)
 class TestJob:
@@ -100,6 +102,7 @@ class RunJob:
     metrics_dir: Path | None = None  # where the entrypoint was told to write rank{rank}.jsonl
     faults: tuple[Fault, ...] = ()
     record: bool = True  # what ranks communicate, for proofs of a deadlock; costs a few percent
+    history: bool = False  # and keep all of it for a timeline
     launcher: str = "fork"  # from the warm parent, or ``torchrun``: fresh processes, started by it
 
 
@@ -172,3 +175,4 @@ class RunReport:
     last_step: int | None = None  # the highest step any rank reported
     metrics: Mapping[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)  # by rank
     lines_left_out: int = 0  # between the first and the last ones
+    histories: tuple[History, ...] = ()  # by rank, if the job asked for them

@@ -6,11 +6,13 @@ import contextlib
 import os
 import selectors
 import socket
+import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from breaklab.ranks.wire import Messages
+from breaklab.ranks.wire import Messages, send_job
 
 _READ_BYTES = 65_536
 _DRAIN_S = 1.0
@@ -96,3 +98,43 @@ class JobLink:
                 self._close_output(fd)
         self._selector.close()
         self._channel.close()
+
+
+def open_job(
+    job: object, num_outputs: int, fds: Sequence[int], pass_on: Callable[[Sequence[int]], None]
+) -> JobLink:
+    """Start a job: new channel, lifeline and output pipes, the other ends of them sent off.
+
+    Args:
+        job: what the supervisor is to do; picklable.
+        num_outputs: number of pipes that the job's processes write to.
+        fds: further descriptors for them; they stay the caller's.
+        pass_on: sends two descriptors to the warm parent, which forks a supervisor for them.
+
+    Raises:
+        OSError: the warm parent is gone.
+    """
+    ours, theirs = socket.socketpair()
+    alive, lifeline = os.pipe()
+    pipes = [os.pipe() for _number in range(num_outputs)]
+    writers = [writer for _reader, writer in pipes]
+    link = JobLink(ours, lifeline, [reader for reader, _writer in pipes])
+    try:
+        pass_on([theirs.fileno(), alive])
+        send_job(ours, job, [*writers, *fds])
+    except BaseException:
+        link.close()
+        raise
+    finally:
+        theirs.close()
+        for fd in (alive, *writers):
+            os.close(fd)
+    return link
+
+
+def shared_memory() -> int:
+    """Return a descriptor of memory without a name, so that nothing of it can stay behind."""
+    if sys.platform == "linux":
+        return os.memfd_create("breaklab")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

@@ -22,12 +22,12 @@ from breaklab.i18n import _
 from breaklab.ranks import process
 from breaklab.ranks.environment import host_environment
 from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport, TestJob, TestReport, TestResult
-from breaklab.ranks.link import JobLink
+from breaklab.ranks.link import JobLink, open_job, shared_memory
 from breaklab.ranks.records import Board
 from breaklab.ranks.startup import host_command, read_answer, start_error
 from breaklab.ranks.testing import collect_tests
 from breaklab.ranks.watch import watch_run
-from breaklab.ranks.wire import MARKER, send_job
+from breaklab.ranks.wire import MARKER
 
 MAX_RANKS = 64
 _END_LIMIT_S = 10.0
@@ -154,9 +154,9 @@ class WarmParent:
             fds = []
             board = None
             if job.record:
-                memory = stack.enter_context(tempfile.TemporaryFile())
-                board = Board.at(f"/dev/fd/{memory.fileno()}", job.num_ranks)
-                fds = [memory.fileno()]
+                fds = [shared_memory()]
+                stack.callback(os.close, fds[0])
+                board = Board.at(f"/dev/fd/{fds[0]}", job.num_ranks)
             link = self._open(job, num_outputs=2 * job.num_ranks, fds=fds)
             stack.enter_context(contextlib.closing(link))
             report = watch_run(job, link, board, on_line, on_event)
@@ -170,6 +170,8 @@ class WarmParent:
                 self._control.close()
                 self._control = None
         if host is not None:
+            if not self._ready:
+                host.kill()  # it may be importing for seconds, and has started nothing
             try:
                 host.wait(_END_LIMIT_S)
             except subprocess.TimeoutExpired:
@@ -195,27 +197,15 @@ class WarmParent:
 
     def _open(self, job: RunJob | TestJob, num_outputs: int, fds: Sequence[int] = ()) -> JobLink:
         """Hand ``job`` to a new supervisor, with pipes for its output and with ``fds``."""
-        ours, theirs = socket.socketpair()
-        alive, lifeline = os.pipe()
-        pipes = [os.pipe() for _number in range(num_outputs)]
-        outputs = [reader for reader, _writer in pipes]
-        link = JobLink(ours, lifeline, outputs)
         try:
-            with self._lock:
-                control = self._wait_ready()
-                socket.send_fds(control, [b"J"], [theirs.fileno(), alive])
-            send_job(ours, job, [*(writer for _reader, writer in pipes), *fds])
+            return open_job(job, num_outputs, fds, self._pass_on)
         except OSError:
-            link.close()
             self._fail()
-        except BaseException:
-            link.close()
-            raise
-        finally:
-            theirs.close()
-            for fd in (alive, *(writer for _reader, writer in pipes)):
-                os.close(fd)
-        return link
+
+    def _pass_on(self, fds: Sequence[int]) -> None:
+        """Send the descriptors of a new job's channel and lifeline to the warm parent."""
+        with self._lock:
+            socket.send_fds(self._wait_ready(), [b"J"], fds)
 
     def _wait_ready(self) -> socket.socket:
         control = self._control

@@ -10,6 +10,7 @@ from typing import Any
 
 from breaklab.i18n import _
 from breaklab.ranks.ends import explain_end
+from breaklab.ranks.history import Histories
 from breaklab.ranks.jobs import Line, RankEnd, RunEvent, RunJob, RunReport, Stall
 from breaklab.ranks.link import JobLink
 from breaklab.ranks.metrics import read_metrics
@@ -60,6 +61,7 @@ class _Watch:
         self._link = link
         self._pages = board.pages if board else ()
         self._moves = [0] * len(self._pages)
+        self._histories = Histories(self._pages if job.history else ())
         self._on_line = on_line
         self._on_event = on_event
         self._cutters = [LineCutter() for _index in range(2 * job.num_ranks)]
@@ -87,7 +89,8 @@ class _Watch:
                     raise
                 self._interrupted = True
                 self._stop()
-        return self._report() if self._pids and self._served else None
+        served = self._pids and self._served
+        return self._report() if served or self._interrupted else None
 
     def _step(self) -> None:
         messages, chunks = self._link.poll(_LOOK_S)
@@ -95,6 +98,7 @@ class _Watch:
             self._take(message)
         for index, data in chunks:
             self._print(index, data)
+        self._histories.look(time.monotonic())
         if self._pids and self._stopped_at is None and not self._link.ended:
             self._check_limits(time.monotonic())
 
@@ -182,6 +186,7 @@ class _Watch:
         self._link.end()
 
     def _report(self) -> RunReport:
+        self._histories.collect()
         return RunReport(
             ends=tuple(self._rank_end(rank) for rank in range(self._job.num_ranks)),
             lines=self._log.lines(),
@@ -192,6 +197,7 @@ class _Watch:
             last_step=self._last_step,
             metrics=read_metrics(self._job.metrics_dir, self._job.num_ranks),
             lines_left_out=self._log.left_out,
+            histories=self._histories.get(),
         )
 
     def _rank_end(self, rank: int) -> RankEnd:

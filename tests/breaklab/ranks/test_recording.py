@@ -38,9 +38,7 @@ def test_a_rank_is_not_made_to_import_torch(warm: WarmParent, job: MakeJob) -> N
 
 
 @pytest.mark.slow
-def test_torch_imported_by_the_rank_itself_is_recorded_too(
-    warm: WarmParent, job: MakeJob
-) -> None:
+def test_torch_imported_by_the_rank_itself_is_recorded_too(warm: WarmParent, job: MakeJob) -> None:
     code = """
     import torch, torch.distributed as dist
     print(dist.ProcessGroup.allreduce.__module__, dist.__spec__.loader.__class__.__name__)

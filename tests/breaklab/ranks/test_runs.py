@@ -14,7 +14,7 @@ import pytest
 
 from breaklab.errors import RunError
 from breaklab.ranks.ends import first_failure
-from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport
+from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport, TestJob
 from breaklab.ranks.warm import WarmParent
 
 MakeJob = Callable[..., RunJob]
@@ -372,6 +372,19 @@ def test_numpy_draws_differ_between_ranks_that_set_no_seed(tmp_path: Path) -> No
         report = parent.run_ranks(RunJob(tmp_path, tmp_path, script="script.py", num_ranks=2))
     first, second = texts(report)
     assert first != second
+
+
+def test_folders_with_odd_names_are_no_problem(warm: WarmParent, tmp_path: Path) -> None:
+    folder = tmp_path / "a b\n'é\"$x"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "thing.py").write_text("x = 1")
+    (folder / "tests" / "test_x.py").write_text("import thing\ndef test_x(): assert thing.x")
+    (folder / "script.py").write_text("import thing; print(thing.x)")
+    report = warm.run_ranks(RunJob(folder, folder, script="script.py"))
+    assert texts(report) == ["1", "1"]
+    suite = warm.run_tests(TestJob(folder, folder, ("tests",), 60.0))
+    assert suite.green
+    assert suite.results[0].nodeid == "tests/test_x.py::test_x"
 
 
 def test_events_tell_who_started_and_who_ended(warm: WarmParent, job: MakeJob) -> None:

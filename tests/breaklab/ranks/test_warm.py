@@ -13,6 +13,7 @@ import pytest
 from breaklab.errors import RunError
 from breaklab.ranks.jobs import RunJob
 from breaklab.ranks.warm import WarmParent
+from tests.breaklab.ranks.conftest import is_alive, wait_until
 
 
 def test_a_warm_parent_of_torch_has_one_thread(warm_torch: WarmParent, tmp_path: Path) -> None:
@@ -163,6 +164,20 @@ def test_closing_twice_is_harmless_and_a_closed_one_says_so(tmp_path: Path) -> N
     warm.close()
     with pytest.raises(RunError, match="closed"):
         warm.run_ranks(RunJob(tmp_path, tmp_path, script="s.py"))
+
+
+def test_closing_does_not_wait_for_a_slow_import(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
+    (tmp_path / "slow.py").write_text("open('gate').read()")
+    (tmp_path / "started.py").write_text("open('begun', 'w').close()")
+    warm = WarmParent("", ("started", "slow"), env={"PYTHONPATH": str(tmp_path)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        warm.__enter__()
+    wait_until(lambda: (tmp_path / "begun").exists())
+    pid = warm.pid or 0
+    warm.close()
+    assert not is_alive(pid)
 
 
 def test_many_jobs_leave_no_file_descriptor_behind(warm: WarmParent, tmp_path: Path) -> None:
