@@ -50,6 +50,7 @@ def run_ranks(
     kwargs: Mapping[str, Any] | None = None,
     *,
     start: str = "auto",
+    records: bool = True,
 ) -> list[Any]:
     """Call ``fn(*args, **kwargs)`` on each rank of a fresh gloo group.
 
@@ -63,18 +64,19 @@ def run_ranks(
         args: positional arguments, the same on each rank.
         kwargs: keyword arguments, the same on each rank.
         start: ``auto``, or ``spawn`` to start ranks from a clean process in any case.
+        records: record communication, so that a deadlock is proven, and told, at once.
 
     Returns:
         The value of each rank, by rank; values travel by pickle.
 
     Raises:
-        RanksFailed: a rank raised, died, or did not return in time.
+        RanksFailed: a rank raised, died, or did not return in time, or the ranks are deadlocked.
         TypeError: ranks are started by spawn, and ``fn`` or an argument can't be pickled.
     """
     __tracebackhide__ = True
     if world_size < 1:
         raise ValueError(f"world_size must be at least 1, not {world_size}")
-    job = TeamJob(world_size, timeout_s)
+    job = TeamJob(world_size, timeout_s, records)
     bound = partial(fn, *args, **(kwargs or {}))
     report = None
     if start == "auto" and not _state["reason"]:

@@ -22,6 +22,8 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from breaklab.ranks.harness_report import Failure, is_lost_peer
+from breaklab.ranks.records import Page
+from breaklab.ranks.records_install import install
 from breaklab.ranks.touched import flush_touched
 
 # The supervisor asks a rank for its stack with this one; tests are unlikely to use it themselves.
@@ -60,6 +62,7 @@ class RankSetup:
     command_fd: int  # read: one byte each to begin and to leave
     output_fd: int  # write: becomes stdout and stderr
     stack_fd: int  # write: faulthandler's stack on STACK_SIGNAL
+    page: Page | None = None  # where to record what the rank communicates
 
 
 def run_rank(setup: RankSetup, call: Callable[[], Any]) -> NoReturn:
@@ -67,8 +70,8 @@ def run_rank(setup: RankSetup, call: Callable[[], Any]) -> NoReturn:
     exit_code = 1
     try:
         _prepare_process(setup)
-        _join(setup)
-        send_frame(setup.frames_fd, b"r")
+        no_records = _join(setup)
+        send_frame(setup.frames_fd, b"r", no_records.encode())
         if os.read(setup.command_fd, 1):
             exit_code = _run(setup, call)
             if exit_code == 0:
@@ -136,11 +139,14 @@ def _prepare_process(setup: RankSetup) -> None:
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
 
 
-def _join(setup: RankSetup) -> None:
+def _join(setup: RankSetup) -> str:
+    """Join the group; return why communication can't be recorded, or nothing if it is."""
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
+    os.environ.setdefault("TORCH_FR_BUFFER_SIZE", "512")  # the Flight Recorder, where it is off
+    no_records = install(setup.page) if setup.page else ""
     # What ran earlier in the parent must not change what a test sees.
     torch.default_generator.manual_seed(0)
     random.seed(0)
@@ -153,6 +159,7 @@ def _join(setup: RankSetup) -> None:
         world_size=setup.world_size,
         timeout=datetime.timedelta(seconds=setup.group_timeout_s),
     )
+    return no_records
 
 
 def _run(setup: RankSetup, call: Callable[[], Any]) -> int:

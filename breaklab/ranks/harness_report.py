@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from breaklab.i18n import _
 from breaklab.ranks.jobs import RankEnd, RankWait, Stall
+from breaklab.ranks.verdict import operation_text
 
 # What torch and gloo say on a rank whose peer went away or never came: an effect, not a cause.
 _LOST_PEER = (
@@ -205,16 +206,16 @@ def _blame_stall(stall: Stall) -> _Blame:
         )
     else:
         headline = _("the ranks did not finish within {seconds:g} s").format(seconds=stall.seconds)
+        if stall.reason:
+            headline += _(" (no deadlock could be proven: {reason})").format(reason=stall.reason)
     return _Blame(None, headline, "\n".join(_wait_line(wait) for wait in stall.waits))
 
 
 def _wait_line(wait: RankWait) -> str:
-    what = wait.operation or _("not seen in a torch call")
-    if wait.sequence is not None:
-        what += f" #{wait.sequence}"
+    what = operation_text(wait)
     shape = f" {wait.dtype}{wait.shape}" if wait.shape else ""
     peer = "" if wait.peer is None else _(" with rank {peer}").format(peer=wait.peer)
-    group = "" if not wait.group else _(" in group {group}").format(group=wait.group)
+    group = "" if not wait.group else _(" in the group of ranks {group}").format(group=wait.group)
     place = "" if not wait.place else _(" at {place}").format(place=wait.place)
     return _("rank {rank}: ").format(rank=wait.rank) + what + shape + peer + group + place
 

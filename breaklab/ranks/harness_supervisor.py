@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from breaklab.i18n import _
+from breaklab.ranks.detector import Detector
 from breaklab.ranks.harness_rank import (
     STACK_SIGNAL,
     RankSetup,
@@ -32,9 +34,10 @@ from breaklab.ranks.harness_rank import (
     take_frames,
 )
 from breaklab.ranks.harness_report import RankReport, TeamReport
-from breaklab.ranks.harness_stack import wait_from_stack
 from breaklab.ranks.jobs import RankWait, Stall
+from breaklab.ranks.places import wait_from_stack
 from breaklab.ranks.process import adopt_orphans, die_with_parent, kill_descendants, kill_group
+from breaklab.ranks.records import Board
 
 _TICK_S = 0.05
 _GRACE_S = 1.0  # for the others, after the first failure or return
@@ -48,6 +51,7 @@ class TeamJob:
 
     world_size: int
     timeout_s: float
+    records: bool = True  # needed to prove a deadlock
 
 
 @dataclass
@@ -108,6 +112,9 @@ class _Team:
         self._caller_gone = False
         self._leaving = False
         self._stall: Stall | None = None
+        self._board = Board.create(job.world_size) if job.records else None
+        self._detector: Detector | None = None
+        self._no_proof = "" if job.records else _("communication was not recorded")
         self._members: list[_Member] = []
         self._selector.register(control, selectors.EVENT_READ, None)
 
@@ -139,6 +146,7 @@ class _Team:
             command_fd=command_out,
             output_fd=output_in,
             stack_fd=stack_file.fileno(),
+            page=self._board.page(rank) if self._board else None,
         )
         supervisor = os.getpid()
         pid = os.fork()
@@ -169,6 +177,8 @@ class _Team:
         self._reap()
         if self._started_at is None and all(member.ready for member in self._members):
             self._started_at = time.monotonic()
+            if self._board and not self._no_proof:
+                self._detector = Detector(self._board, [member.pid for member in self._members])
             self._command()
         if not self._leaving and self._may_leave():
             self._leaving = True
@@ -197,6 +207,7 @@ class _Team:
     def _note(self, member: _Member, kind: bytes, payload: bytes) -> None:
         if kind == b"r":
             member.ready = True
+            self._no_proof = self._no_proof or payload.decode()
             return
         member.told_at = time.monotonic()
         if kind == b"v":
@@ -243,9 +254,12 @@ class _Team:
             return True
         limit = _START_LIMIT_S if self._started_at is None else self._job.timeout_s
         if now - (self._started_at or self._began_at) > limit:
-            self._stall = Stall("timed", limit, waits=self._stacks())
+            self._stall = Stall("timed", limit, self._no_proof, self._stacks())
             return True
-        return False
+        if self._detector and not failed_at:
+            left = (member.report.rank for member in self._members if member.settled)
+            self._stall = self._detector.look(frozenset(left))
+        return self._stall is not None
 
     def _stacks(self) -> tuple[RankWait, ...]:
         """Ask every rank that has not settled for its Python stack."""
@@ -254,7 +268,7 @@ class _Team:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(member.pid, STACK_SIGNAL)
         deadline = time.monotonic() + 0.5
-        while time.monotonic() < deadline and not all(_stack(member) for member in asked):
+        while time.monotonic() < deadline and not all(map(_stack_is_whole, asked)):
             time.sleep(0.01)
         return tuple(wait_from_stack(member.report.rank, _stack(member)) for member in asked)
 
@@ -272,6 +286,10 @@ def _failed_at(member: _Member) -> float | None:
     if member.report.value is None and member.report.exit_code is not None:
         return member.report.ended_at
     return None
+
+
+def _stack_is_whole(member: _Member) -> bool:
+    return "in run_rank\n" in _stack(member)
 
 
 def _stack(member: _Member) -> str:
