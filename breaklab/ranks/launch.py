@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from breaklab.errors import RunError
+from breaklab.i18n import _
 from breaklab.model import Lab
 from breaklab.ranks.faults import parse_fault
 from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport
@@ -15,6 +17,7 @@ from breaklab.ranks.warm import WarmParent
 HANG_TIMEOUT_S = 60.0
 _FACTOR = 5.0
 _FLOOR_S = 20.0
+_ANY_STEP = r"(?i)\bstep[ =:]+(?P<step>\d+)"
 
 
 def lab_job(
@@ -27,6 +30,7 @@ def lab_job(
     metrics_dir: Path | None = None,
     env: Mapping[str, str] | None = None,
     fault: str = "",
+    launcher: str = "fork",
 ) -> RunJob:
     """Return the job that runs the entrypoint of ``lab`` on every rank.
 
@@ -40,6 +44,7 @@ def lab_job(
             metrics, none are written.
         env: environment variables for the ranks.
         fault: as in a spec or after ``run --fault``, such as ``stop:rank=2,step=3``.
+        launcher: ``fork``, from the warm parent, or ``torchrun``.
 
     Raises:
         BreaklabError: the fault can't be read, or names a rank that is not there.
@@ -62,6 +67,43 @@ def lab_job(
         step_line=lab.step_line,
         metrics_dir=metrics_dir if metrics_args else None,
         faults=(parse_fault(fault, num_ranks),) if fault else (),
+        launcher=launcher,
+    )
+
+
+def script_job(
+    script: Path,
+    *,
+    args: Sequence[str] = (),
+    num_ranks: int = 2,
+    hang_timeout_s: float = HANG_TIMEOUT_S,
+    total_timeout_s: float | None = None,
+    fault: str = "",
+    launcher: str = "fork",
+) -> RunJob:
+    """Return the job that runs a script of torch.distributed that is no lab, in this folder.
+
+    Every rank sees what torchrun would show it: its environment variables, and the script's folder
+    first on ``sys.path``. Lines such as ``step 7`` are taken for steps.
+
+    Raises:
+        RunError: there is no such script.
+        BreaklabError: the fault can't be read, or names a rank that is not there.
+    """
+    if not script.is_file():
+        raise RunError(_("there is no script {script}").format(script=script))
+    path = script.resolve()
+    return RunJob(
+        cwd=Path.cwd(),
+        source=path.parent,
+        script=str(path),
+        args=tuple(args),
+        num_ranks=num_ranks,
+        hang_timeout_s=hang_timeout_s,
+        total_timeout_s=total_timeout_s,
+        step_line=_ANY_STEP,
+        faults=(parse_fault(fault, num_ranks),) if fault else (),
+        launcher=launcher,
     )
 
 

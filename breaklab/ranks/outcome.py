@@ -69,9 +69,15 @@ def _stall_summary(stall: Stall, report: RunReport) -> str:
 
 
 def _crash(failure: RankEnd, report: RunReport) -> Judged:
-    summary = _("rank {rank} failed first: {error}").format(
-        rank=failure.rank, error=failure.error or _("it said nothing")
-    )
+    left = [end for end in report.ends if end.exit_code == 0 and end.seconds < failure.seconds]
+    if left and is_peer_noise(failure.error):
+        summary = _("rank {rank} lost its peer: rank {left} had already ended by itself").format(
+            rank=failure.rank, left=min(left, key=lambda end: end.seconds).rank
+        )
+    else:
+        summary = _("rank {rank} failed first: {error}").format(
+            rank=failure.rank, error=failure.error or _("it said nothing")
+        )
     return Judged(
         Outcome.CRASH,
         report.last_step,

@@ -5,25 +5,28 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from breaklab.i18n import _
+from breaklab.ranks.detector import Detector
 from breaklab.ranks.ends import explain_end
 from breaklab.ranks.history import Histories
-from breaklab.ranks.jobs import Line, RankEnd, RunEvent, RunJob, RunReport, Stall
+from breaklab.ranks.jobs import Line, RankEnd, RankWait, RunEvent, RunJob, RunReport, Stall
 from breaklab.ranks.link import JobLink
 from breaklab.ranks.metrics import read_metrics
 from breaklab.ranks.process import process_state
 from breaklab.ranks.records import Board
 from breaklab.ranks.startup import refusal
 from breaklab.ranks.stream import LineCutter, LineLog
+from breaklab.ranks.verdict import waits_of
 
 OnLine = Callable[[Line], None]
 OnEvent = Callable[[RunEvent], None]
 
 PEER_GRACE_S = 5.0  # for the others to fail as well, after the first rank failed
-_LOOK_S = 0.1  # how often limits are looked at
+_LOOK_S = 0.05  # how often limits and deadlocks are looked at
 _ERROR_LINES = 400  # of stderr, kept for each rank to find its traceback
 
 
@@ -59,15 +62,18 @@ class _Watch:
     ) -> None:
         self._job = job
         self._link = link
-        self._pages = board.pages if board else ()
-        self._moves = [0] * len(self._pages)
-        self._histories = Histories(self._pages if job.history else ())
+        self._board = board
+        self._moves: list[int] = []
+        self._histories = Histories(board.pages if board and job.history else ())
+        self._detector: Detector | None = None
+        self._looked = 0.0
         self._on_line = on_line
         self._on_event = on_event
         self._cutters = [LineCutter() for _index in range(2 * job.num_ranks)]
         self._errors: list[list[str]] = [[] for _rank in range(job.num_ranks)]
         self._log = LineLog()
         self._step_line = re.compile(job.step_line) if job.step_line else None
+        self._steps: dict[int, int] = {}  # the last that each rank printed
         self._last_step: int | None = None
         self._started = self._moved = time.monotonic()
         self._pids: list[int] = []
@@ -107,6 +113,7 @@ class _Watch:
             case "started":
                 self._pids = message["pids"]
                 self._started = self._moved = message["at"]
+                self._detector = Detector(self._board, self._pids) if self._board else None
                 self._on_event(RunEvent("started", pids=tuple(self._pids)))
             case "ended":
                 self._end(message["rank"], message["exit_code"], message["at"])
@@ -137,19 +144,19 @@ class _Watch:
             if is_error:
                 self._errors[rank].append(text)
                 del self._errors[rank][:-_ERROR_LINES]
-            self._note_step(text)
+            self._note_step(rank, text)
             self._on_line(line)
 
-    def _note_step(self, text: str) -> None:
+    def _note_step(self, rank: int, text: str) -> None:
         found = self._step_line.search(text) if self._step_line else None
         if found is None:
             return
         with contextlib.suppress(ValueError, TypeError, IndexError):
-            step = int(found["step"])
-            self._last_step = step if self._last_step is None else max(step, self._last_step)
+            self._steps[rank] = int(found["step"])
+            self._last_step = max(self._steps[rank], self._last_step or 0)
 
     def _check_limits(self, now: float) -> None:
-        moves = [page.head()[0] for page in self._pages]
+        moves = [page.head()[0] for page in self._board.pages] if self._board else []
         if moves != self._moves:  # a collective began or ended
             self._moves = moves
             self._moved = now
@@ -163,7 +170,16 @@ class _Watch:
             self._over_time = True
             self._stop()
         elif silent_s >= self._job.hang_timeout_s:
-            self._stall = Stall("timed", silent_s, self._stopped_ranks())
+            self._stall = Stall("timed", silent_s, self._stopped_ranks(), self._waits())
+            self._stop()
+        elif now - self._looked >= _LOOK_S:
+            self._looked = now
+            self._look_for_deadlock()
+
+    def _look_for_deadlock(self) -> None:
+        proof = self._detector.look(frozenset(self._exits)) if self._detector else None
+        if proof is not None:
+            self._stall = replace(proof, waits=self._with_steps(proof.waits))
             self._stop()
 
     def _stopped_ranks(self) -> str:
@@ -177,6 +193,15 @@ class _Watch:
         return _("the process of rank {ranks} is stopped by a signal, it does not run").format(
             ranks=", ".join(map(str, sorted(stopped)))
         )
+
+    def _waits(self) -> tuple[RankWait, ...]:
+        """Where each rank waits, as far as its records tell."""
+        left = frozenset(self._exits)
+        snapshots = self._board.snapshot(left) if self._board else None
+        return self._with_steps(waits_of(snapshots)) if snapshots else ()
+
+    def _with_steps(self, waits: Iterable[RankWait]) -> tuple[RankWait, ...]:
+        return tuple(replace(wait, step=self._steps.get(wait.rank)) for wait in waits)
 
     def _alive(self) -> set[int]:
         return set(range(self._job.num_ranks)) - self._exits.keys()

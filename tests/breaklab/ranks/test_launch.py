@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from breaklab.errors import RunError
 from breaklab.model import Entrypoint, Lab, Metrics, Outcome, Text
-from breaklab.ranks.launch import lab_job, run_lab, time_limit, warm_parent
+from breaklab.ranks.launch import lab_job, run_lab, script_job, time_limit, warm_parent
 from breaklab.ranks.metrics import read_metrics
 from breaklab.ranks.outcome import judge
+from breaklab.ranks.warm import WarmParent
 
 
 @pytest.fixture
@@ -102,3 +104,23 @@ def test_metrics_of_a_hostile_size_are_bounded(
     monkeypatch.setattr("breaklab.ranks.metrics.MAX_BYTES", 64_000_000)
     (tmp_path / "rank0.jsonl").write_text("[" * 3_000_000)
     assert read_metrics(tmp_path, 1)[0] == ()
+
+
+def test_a_script_that_is_no_lab_runs_as_torchrun_would_run_it(
+    warm: WarmParent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "beside.py").write_text("x = 5")
+    script = tmp_path / "scripts" / "train.py"
+    script.write_text(
+        "import os, sys, beside\nprint('Step: 12', beside.x, sys.argv[1:], os.getcwd())"
+    )
+    monkeypatch.chdir(tmp_path)
+    report = warm.run_ranks(script_job(Path("scripts/train.py"), args=("--a",), num_ranks=1))
+    assert [line.text for line in report.lines] == [f"Step: 12 5 ['--a'] {tmp_path}"]
+    assert report.last_step == 12
+
+
+def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"nothing\.py"):
+        script_job(tmp_path / "nothing.py")

@@ -95,6 +95,14 @@ def test_a_crash_in_which_every_rank_lost_its_peer_names_the_first() -> None:
     assert verdict.summary.startswith("rank 1 failed first")
 
 
+def test_a_crash_because_a_rank_left_early_names_that_rank() -> None:
+    verdict = judged(run(ends=(RankEnd(0, 0, 0.5), RankEnd(1, 1, 0.6, PEER))))
+    assert verdict.outcome is Outcome.CRASH
+    assert verdict.summary == "rank 1 lost its peer: rank 0 had already ended by itself"
+    verdict = judged(run(ends=(RankEnd(0, 0, 0.5), RankEnd(1, 1, 0.6, "ValueError: x"))))
+    assert verdict.summary == "rank 1 failed first: ValueError: x"
+
+
 def test_ranks_that_disagree_have_diverged_from_their_first_step_apart() -> None:
     other = rows()
     other[2]["digest"] = other[3]["digest"] = "e"

@@ -49,3 +49,25 @@ def test_torch_imported_by_the_rank_itself_is_recorded_too(warm: WarmParent, job
     ]
     plain = warm.run_ranks(job(code, num_ranks=1, record=False))
     assert "breaklab" not in plain.lines[0].text
+
+
+def test_a_timed_stall_tells_where_each_rank_waits_and_at_which_step(
+    warm_torch: WarmParent, job: MakeJob
+) -> None:
+    code = """
+    import signal, torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    dist.all_reduce(torch.ones(2, 3))
+    print("step", 4 + dist.get_rank())
+    if dist.get_rank() == 0:
+        signal.pause()  # a rank that may go on any time: no deadlock
+    dist.all_reduce(torch.ones(5))
+    """
+    report = warm_torch.run_ranks(job(code, hang_timeout_s=1.5, step_line=r"step (?P<step>\d+)"))
+    assert report.stall is not None
+    assert report.stall.kind == "timed"
+    computes, waits = report.stall.waits
+    assert (computes.rank, computes.step, computes.operation) == (0, 4, "")
+    assert (waits.rank, waits.step, waits.operation) == (1, 5, "all_reduce")
+    assert (waits.sequence, waits.shape, waits.dtype) == (2, "(5,)", "float32")
+    assert waits.place.endswith("script.py:8")
