@@ -31,7 +31,10 @@ def judge(report: RunReport, metrics: Metrics | None, reference: RunReport | Non
     lab, if there is one. An interrupted run is judged by what it showed until then.
     """
     if report.stall is not None:
-        return Judged(Outcome.STALL, report.last_step, _stall_summary(report.stall, report))
+        # The reason is a diagnosis: whoever wants only the symptom must not be told it.
+        details = (report.stall.reason,) if report.stall.reason else ()
+        summary = _stall_summary(report.stall, report)
+        return Judged(Outcome.STALL, report.last_step, summary, details)
     failure = first_failure(report.ends)
     if failure is not None:
         return _crash(failure, report)
@@ -60,12 +63,10 @@ def _step_text(report: RunReport) -> str:
 
 
 def _stall_summary(stall: Stall, report: RunReport) -> str:
-    if stall.kind == "proven":
-        text = _("no rank can go on after step {step}: {reason}")
-        return text.format(step=_step_text(report), reason=stall.reason)
     text = _("no rank printed anything for {seconds:.0f} s; the last step was {step}")
-    silence = text.format(seconds=stall.seconds, step=_step_text(report))
-    return f"{silence}; {stall.reason}" if stall.reason else silence
+    if stall.kind == "proven":
+        text = _("no rank can ever go on, proven after {seconds:.1f} s; the last step was {step}")
+    return text.format(seconds=stall.seconds, step=_step_text(report))
 
 
 def _crash(failure: RankEnd, report: RunReport) -> Judged:

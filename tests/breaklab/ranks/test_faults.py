@@ -87,7 +87,7 @@ def test_a_stopped_rank_is_a_stall_that_says_it_does_not_run(
     assert [line.text for line in report.lines if line.rank == 0][-1] == "[rank=0] step 2"
     verdict = judge(report, None, None)
     assert verdict.outcome is Outcome.STALL
-    assert "rank 0 is stopped by a signal" in verdict.summary
+    assert "rank 0 is stopped by a signal" in verdict.details[0]
 
 
 def test_a_slow_rank_takes_the_factor_longer_for_its_work(warm: WarmParent, job: MakeJob) -> None:

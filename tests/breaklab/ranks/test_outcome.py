@@ -65,10 +65,11 @@ def test_a_stall_says_how_long_nothing_was_printed() -> None:
     assert verdict.summary == "no rank printed anything for 60 s; the last step was 1"
 
 
-def test_a_proven_stall_says_why() -> None:
-    verdict = judged(run(stall=Stall("proven", 0.4, "ranks wait for each other"), last_step=None))
+def test_why_a_stall_is_one_is_a_detail_and_not_told_with_the_symptom() -> None:
+    verdict = judged(run(stall=Stall("proven", 0.42, "ranks wait for each other"), last_step=None))
     assert verdict.outcome is Outcome.STALL
-    assert verdict.summary == "no rank can go on after step ?: ranks wait for each other"
+    assert verdict.summary == "no rank can ever go on, proven after 0.4 s; the last step was ?"
+    assert verdict.details == ("ranks wait for each other",)
 
 
 def test_a_crash_names_the_rank_with_a_reason_of_its_own() -> None:

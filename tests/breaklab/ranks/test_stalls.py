@@ -43,7 +43,7 @@ def test_a_deadlock_is_proven_long_before_the_time_limit(
     assert {wait.step for wait in report.stall.waits} == {1}
     verdict = judge(report, None, None)
     assert (verdict.outcome, verdict.step) == (Outcome.STALL, 1)
-    assert report.stall.reason in verdict.summary
+    assert verdict.details == (report.stall.reason,)
 
 
 def test_a_rank_that_sleeps_while_the_others_wait_is_no_deadlock(
