@@ -37,13 +37,8 @@ def scores(batch):
     first = evaluate(model, data, comm, batch)
     again = evaluate(model, data, comm, batch)
     limited = [evaluate(model, data, comm, 2, max_batches=1) for _ in range(2)]
-    return (
-        first,
-        again,
-        limited,
-        predict(model, data, comm, batch),
-        misclassified(model, data, comm, batch),
-    )
+    order = predict(model, data, comm, batch), misclassified(model, data, comm, batch)
+    return first, again, limited, order, scores_in_one_process()
 
 
 def scores_in_one_process():
@@ -95,11 +90,11 @@ def run_with_and_without_evaluation(eval_every):
 
 
 def test_scores_equal_those_of_one_process(run_ranks):
-    ((losses, classes, labels),) = run_ranks(scores_in_one_process, world_size=1)
-    loss = float(losses.numpy().mean())
-    accuracy = float((classes.numpy() == labels.numpy()).mean())
     for world_size in (1, 2, 3, 4):
         ranks = run_ranks(scores, world_size=world_size, args=(4,))
+        losses, classes, labels = ranks[0][-1]
+        loss = float(losses.numpy().mean())
+        accuracy = float((classes.numpy() == labels.numpy()).mean())
         for rank, (found, *_) in enumerate(ranks):
             assert found.loss == pytest.approx(loss, rel=1e-5)
             assert found.accuracy == pytest.approx(accuracy, abs=1e-12)
@@ -109,10 +104,11 @@ def test_scores_equal_those_of_one_process(run_ranks):
 
 
 def test_predictions_come_in_the_order_of_the_data_set(run_ranks):
-    ((_, classes, labels),) = run_ranks(scores_in_one_process, world_size=1)
-    wrong = [i for i in range(NUM_TEST) if classes[i] != labels[i]]
     for world_size in (2, 3):
-        for *_, predicted, missed in run_ranks(scores, world_size=world_size, args=(4,)):
+        ranks = run_ranks(scores, world_size=world_size, args=(4,))
+        _, classes, labels = ranks[0][-1]
+        wrong = [i for i in range(NUM_TEST) if classes[i] != labels[i]]
+        for *_, (predicted, missed), _ in ranks:
             assert predicted.tolist() == classes.tolist()
             assert missed.tolist() == wrong
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 
@@ -52,7 +54,10 @@ def logged_run(folder):
 
 
 def plain_run(folder):
-    train_plain(Config(steps=2, global_batch=24, metrics=folder), Communicator())
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        train_plain(Config(steps=2, global_batch=24, metrics=folder), Communicator())
+    return printed.getvalue()
 
 
 def digests():
@@ -74,7 +79,7 @@ def norms():
 
 
 def test_reports_are_means_over_the_labels_of_all_ranks(run_ranks):
-    for world_size in (1, 2, 4):
+    for world_size in (2, 4):
         for found in run_ranks(reports, world_size=world_size):
             counts = [(r, 1 + r + 3 * step) for r in range(world_size) for step in range(2)]
             mean = sum(r * n for r, n in counts) / sum(n for _, n in counts)
@@ -94,9 +99,9 @@ def test_a_run_logs_the_mean_loss_of_each_interval(run_ranks, tmp_path):
     assert "global_loss" not in rows[0][1]
 
 
-def test_each_step_prints_one_line_before_and_one_after(run_ranks, capfd, tmp_path):
-    run_ranks(plain_run, world_size=1, args=(tmp_path,))
-    lines = [LINE.match(line) for line in capfd.readouterr().out.splitlines() if line]
+def test_each_step_prints_one_line_before_and_one_after(run_ranks, tmp_path):
+    (printed,) = run_ranks(plain_run, world_size=1, args=(tmp_path,))
+    lines = [LINE.match(line) for line in printed.splitlines()]
     found = [(match[2], match[3] is not None) for match in lines]
     assert found == [("0", True), ("1", False), ("1", True), ("2", False), ("2", True)]
 

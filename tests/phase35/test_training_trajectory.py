@@ -37,10 +37,12 @@ class Recorder(Trainer):
 
 
 def run_minidp(config):
+    """Return the end and the rows of this rank's run, and those of one process."""
     trainer = Recorder(config, Communicator(lazy=config.lazy_comm))
     trainer.train()
     state = {n: t.detach().clone() for n, t in trainer.module.state_dict().items()}
-    return state, [(row["lr"], row["grad_norm"]) for row in trainer.rows]
+    rows = [(row["lr"], row["grad_norm"]) for row in trainer.rows]
+    return (state, rows), run_reference(config, trainer.comm.world_size)
 
 
 def ids_of(config, world_size, epoch):
@@ -70,7 +72,6 @@ def learning_rate(step, config, world_size, num_steps):
 
 
 def run_reference(config, world_size):
-    """Return what `run_minidp` returns, computed in one process."""
     images, labels = load_digits()
     labels = hide_labels(labels[: config.num_train], config.unlabelled, -100, config.seed)
     torch.manual_seed(config.seed)
@@ -134,18 +135,17 @@ CASES = {
 def test_run_equals_one_process(run_ranks, case):
     world_sizes, config = CASES[case]
     for world_size in world_sizes:
-        args = (config, world_size)
-        ((expected, expected_rows),) = run_ranks(run_reference, world_size=1, args=args)
+        ranks = run_ranks(run_minidp, world_size=world_size, args=(config,))
+        (first, _), (expected, expected_rows) = ranks[0]
         norms = [norm for _, norm in expected_rows]
         assert min(norms) < config.clip < max(norms)  # clipping strikes in some steps only
-        ranks = run_ranks(run_minidp, world_size=world_size, args=(config,))
-        for state, rows in ranks:
+        for (state, rows), _ in ranks:
             assert len(rows) == len(expected_rows)
             for (lr, norm), (expected_lr, expected_norm) in zip(rows, expected_rows, strict=True):
                 assert lr == pytest.approx(expected_lr, rel=1e-9)
                 assert norm == pytest.approx(expected_norm, rel=1e-3)
             for name, value in state.items():
-                assert torch.equal(value, ranks[0][0][name]), name
+                assert torch.equal(value, first[name]), name
                 if value.dtype.is_floating_point:
                     difference = abs(value.numpy() - expected[name].numpy()).max()
                     assert difference < TOLERANCE, name
