@@ -12,7 +12,7 @@ from breaklab.errors import TreeError
 from breaklab.i18n import _
 from breaklab.model import Lab, Project
 from breaklab.tree.atomic import mode_of, os_errors_told, write_file
-from breaklab.tree.bytecode import fresh_mtime_ns, remove_bytecode, set_mtime
+from breaklab.tree.bytecode import fresh_mtime_ns, set_mtime
 from breaklab.tree.digest import tests_digest
 from breaklab.tree.events import now
 from breaklab.tree.record import ActiveBreak
@@ -26,7 +26,9 @@ def temp_path(source: Path) -> Path:
 
 
 def write_source(source: Path, content: bytes, *, expected: bytes | None, mode: int) -> None:
-    """Replace ``source`` by ``content`` if it still holds ``expected``; stale bytecode goes.
+    """Replace ``source`` by ``content`` if it still holds ``expected``.
+
+    Its mtime moves to a second that no bytecode can hold.
 
     Args:
         source: a regular file, or a name that is free.
@@ -54,7 +56,6 @@ def write_source(source: Path, content: bytes, *, expected: bytes | None, mode: 
     mode = mode if expected is None else mode_of(source)
     temp = temp_path(source)
     write_file(source, content, temp=temp, mode=mode, label="source", before_rename=complete)
-    remove_bytecode(source)
 
 
 def _content(source: Path) -> bytes | None:

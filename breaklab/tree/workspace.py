@@ -58,7 +58,6 @@ class Workspace:
 
     Attributes:
         active: the break that is applied, or None.
-        recovered: what was found half done when the workspace was opened, for the learner; ``""``.
     """
 
     def __init__(self, project: Project, recovery: Recovery) -> None:
@@ -228,8 +227,7 @@ class Workspace:
 def recover_if_needed(project: Project) -> str:
     """Finish or undo what a killed command left; return what to tell the learner, or ``""``.
 
-    Costs one look at a folder where there is nothing to do. Where another command is at work,
-    nothing needs recovering, and this does not wait for it.
+    Costs one look at a folder where there is nothing to do. Does not wait for a command at work.
 
     Raises:
         TreeError: recovering failed; see :meth:`Workspace.open`.
