@@ -116,17 +116,6 @@ class Line:
 
 
 @dataclass(frozen=True)
-class RunEvent:
-    """Something that happened during a run, for a live display."""
-
-    kind: str  # ``started`` (with pids) or ``ended`` (with rank and exit_code)
-    rank: int | None = None
-    seconds: float = 0.0  # since the ranks started
-    exit_code: int | None = None
-    pids: tuple[int, ...] = ()  # by rank
-
-
-@dataclass(frozen=True)
 class RankEnd:
     """How one rank ended."""
 
@@ -150,6 +139,19 @@ class RankWait:
     peer: int | None = None
     place: str = ""  # ``file:line`` in the lab's source
     step: int | None = None
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """Something that happened during a run, for a live display."""
+
+    kind: str  # ``started`` (pids), ``ended`` (rank, exit_code), ``looked`` (waits, still_s)
+    rank: int | None = None
+    seconds: float = 0.0  # since the ranks started
+    exit_code: int | None = None
+    pids: tuple[int, ...] = ()  # by rank
+    waits: tuple[RankWait, ...] = ()  # where ranks are now; no operation: it computes
+    still_s: tuple[float, ...] = ()  # by rank: seconds since it printed or communicated
 
 
 @dataclass(frozen=True)

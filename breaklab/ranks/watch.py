@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,16 +15,17 @@ from breaklab.ranks.jobs import Line, RankEnd, RankWait, RunEvent, RunJob, RunRe
 from breaklab.ranks.link import JobLink
 from breaklab.ranks.metrics import read_metrics
 from breaklab.ranks.process import process_state
+from breaklab.ranks.progress import Progress
 from breaklab.ranks.records import Board
 from breaklab.ranks.startup import refusal
 from breaklab.ranks.stream import LineCutter, LineLog
-from breaklab.ranks.verdict import waits_of
 
 OnLine = Callable[[Line], None]
 OnEvent = Callable[[RunEvent], None]
 
 PEER_GRACE_S = 5.0  # for the others to fail as well, after the first rank failed
 _LOOK_S = 0.05  # how often limits and deadlocks are looked at
+_TELL_S = 0.25  # how often a live display is told what the ranks do
 _ERROR_LINES = 400  # of stderr, kept for each rank to find its traceback
 
 
@@ -63,19 +62,16 @@ class _Watch:
         self._job = job
         self._link = link
         self._board = board
-        self._moves: list[int] = []
         self._histories = Histories(board.pages if board and job.history else ())
         self._detector: Detector | None = None
-        self._looked = 0.0
+        self._looked = self._told = 0.0
         self._on_line = on_line
         self._on_event = on_event
         self._cutters = [LineCutter() for _index in range(2 * job.num_ranks)]
         self._errors: list[list[str]] = [[] for _rank in range(job.num_ranks)]
         self._log = LineLog()
-        self._step_line = re.compile(job.step_line) if job.step_line else None
-        self._steps: dict[int, int] = {}  # the last that each rank printed
-        self._last_step: int | None = None
-        self._started = self._moved = time.monotonic()
+        self._progress = Progress(job.num_ranks, job.step_line, board)
+        self._started = time.monotonic()
         self._pids: list[int] = []
         self._exits: dict[int, tuple[int, float]] = {}  # rank -> exit code, when
         self._failed_at: float | None = None
@@ -112,7 +108,8 @@ class _Watch:
         match message["kind"]:
             case "started":
                 self._pids = message["pids"]
-                self._started = self._moved = message["at"]
+                self._started = message["at"]
+                self._progress.start(self._started)
                 self._detector = Detector(self._board, self._pids) if self._board else None
                 self._on_event(RunEvent("started", pids=tuple(self._pids)))
             case "ended":
@@ -126,7 +123,7 @@ class _Watch:
         if self._stopped_at is not None:
             return  # we killed it
         self._exits[rank] = (exit_code, at)
-        self._moved = at
+        self._progress.note_movement(rank)
         if exit_code != 0 and self._failed_at is None:
             self._failed_at = at
         seconds = at - self._started
@@ -136,31 +133,20 @@ class _Watch:
         rank, is_error = divmod(index, 2)
         cutter = self._cutters[index]
         now = time.monotonic()
-        if data and self._stopped_at is None:
-            self._moved = now
         for text in cutter.feed(data) if data else cutter.flush():
             line = Line(rank, now - self._started, text)
             self._log.add(line)
             if is_error:
                 self._errors[rank].append(text)
                 del self._errors[rank][:-_ERROR_LINES]
-            self._note_step(rank, text)
+            self._progress.note_line(rank, text)
             self._on_line(line)
-
-    def _note_step(self, rank: int, text: str) -> None:
-        found = self._step_line.search(text) if self._step_line else None
-        if found is None:
-            return
-        with contextlib.suppress(ValueError, TypeError, IndexError):
-            self._steps[rank] = int(found["step"])
-            self._last_step = max(self._steps[rank], self._last_step or 0)
+        if data and self._stopped_at is None:
+            # Not before: a caller that takes long to print a line is no rank's silence.
+            self._progress.note_movement(rank)
 
     def _check_limits(self, now: float) -> None:
-        moves = [page.head()[0] for page in self._board.pages] if self._board else []
-        if moves != self._moves:  # a collective began or ended
-            self._moves = moves
-            self._moved = now
-        silent_s = now - self._moved
+        silent_s = self._progress.silent_s(now)
         limit_s = self._job.total_timeout_s
         if self._failed_at is not None:
             # Ranks that wait for a dead peer fail at once; one that goes on alone proves nothing.
@@ -175,11 +161,18 @@ class _Watch:
         elif now - self._looked >= _LOOK_S:
             self._looked = now
             self._look_for_deadlock()
+        if self._on_event is not _ignore and now - self._told >= _TELL_S:
+            self._told = now
+            still_s = self._progress.still_s(now)
+            seconds = now - self._started
+            self._on_event(
+                RunEvent("looked", seconds=seconds, waits=self._waits(), still_s=still_s)
+            )
 
     def _look_for_deadlock(self) -> None:
         proof = self._detector.look(frozenset(self._exits)) if self._detector else None
         if proof is not None:
-            self._stall = replace(proof, waits=self._with_steps(proof.waits))
+            self._stall = replace(proof, waits=self._progress.with_steps(proof.waits))
             self._stop()
 
     def _stopped_ranks(self) -> str:
@@ -195,13 +188,7 @@ class _Watch:
         )
 
     def _waits(self) -> tuple[RankWait, ...]:
-        """Where each rank waits, as far as its records tell."""
-        left = frozenset(self._exits)
-        snapshots = self._board.snapshot(left) if self._board else None
-        return self._with_steps(waits_of(snapshots)) if snapshots else ()
-
-    def _with_steps(self, waits: Iterable[RankWait]) -> tuple[RankWait, ...]:
-        return tuple(replace(wait, step=self._steps.get(wait.rank)) for wait in waits)
+        return self._progress.waits(frozenset(self._exits))
 
     def _alive(self) -> set[int]:
         return set(range(self._job.num_ranks)) - self._exits.keys()
@@ -219,7 +206,7 @@ class _Watch:
             stall=self._stall,
             over_time=self._over_time,
             interrupted=self._interrupted,
-            last_step=self._last_step,
+            last_step=self._progress.last_step,
             metrics=read_metrics(self._job.metrics_dir, self._job.num_ranks),
             lines_left_out=self._log.left_out,
             histories=self._histories.get(),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from breaklab.ranks.jobs import RunJob
+from breaklab.ranks.jobs import RunEvent, RunJob
 from breaklab.ranks.warm import WarmParent
 
 MakeJob = Callable[..., RunJob]
@@ -71,3 +71,22 @@ def test_a_timed_stall_tells_where_each_rank_waits_and_at_which_step(
     assert (waits.rank, waits.step, waits.operation) == (1, 5, "all_reduce")
     assert (waits.sequence, waits.shape, waits.dtype) == (2, "(5,)", "float32")
     assert waits.place.endswith("script.py:8")
+
+
+def test_a_live_display_is_told_what_each_rank_does(warm_torch: WarmParent, job: MakeJob) -> None:
+    code = """
+    import time, torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    dist.all_reduce(torch.ones(2))
+    print("step 3")
+    if dist.get_rank() == 0:
+        time.sleep(2)
+    dist.all_reduce(torch.ones(2))
+    """
+    events: list[RunEvent] = []
+    report = warm_torch.run_ranks(job(code, step_line=r"step (?P<step>\d+)"), None, events.append)
+    assert report.stall is None
+    looks = [event for event in events if event.kind == "looked" and len(event.waits) == 2]
+    told = [(wait.operation, wait.sequence, wait.step) for wait in looks[len(looks) // 2].waits]
+    assert told == [("", None, 3), ("all_reduce", 2, 3)]
+    assert max(max(event.still_s) for event in looks) > 0.5

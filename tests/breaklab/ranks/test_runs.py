@@ -393,7 +393,22 @@ def test_events_tell_who_started_and_who_ended(warm: WarmParent, job: MakeJob) -
     warm.run_ranks(job(code), None, events.append)
     assert events[0].kind == "started"
     assert len(events[0].pids) == 2
-    assert {(event.rank, event.exit_code) for event in events[1:]} == {(0, 0), (1, 1)}
+    assert {(event.rank, event.exit_code) for event in events if event.kind == "ended"} == {
+        (0, 0),
+        (1, 1),
+    }
+
+
+def test_a_caller_that_is_slow_to_print_does_not_make_a_stall(
+    warm: WarmParent, job: MakeJob
+) -> None:
+    def slow(line: Line) -> None:
+        if line.text == "first":
+            time.sleep(1.0)
+
+    code = "import time\nprint('first')\ntime.sleep(0.3)\nprint('second')"
+    report = warm.run_ranks(job(code, num_ranks=1, hang_timeout_s=0.7), slow)
+    assert report.stall is None
 
 
 def test_a_run_takes_no_longer_than_its_ranks(warm: WarmParent, job: MakeJob) -> None:
