@@ -102,6 +102,17 @@ def remove_file(path: Path, *, label: str = "") -> None:
     step(f"{label or path.name}: removal on disk")
 
 
+def make_folder(folder: Path) -> None:
+    """Create ``folder`` in a folder that exists, unless it is there, and bring it to disk.
+
+    Raises:
+        OSError: it can't be created, or something else has its name.
+    """
+    if not folder.is_dir():
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Bring renames and removals in ``folder`` to disk, where the file system can."""
     with contextlib.suppress(OSError):

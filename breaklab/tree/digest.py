@@ -19,9 +19,6 @@ def digest_tree(root: Path) -> dict[str, str]:
 
     Bytecode and what editors and tools leave behind (hidden files and folders) don't count. A
     link counts as the bytes of the file that it leads to, or as the name of the folder.
-
-    Raises:
-        OSError: a file can't be read.
     """
     digests: dict[str, str] = {}
     for folder, names, files in os.walk(root):
@@ -39,22 +36,18 @@ def _ignored(name: str) -> bool:
 
 def _digest(path: Path) -> str:
     try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        return "dangling"
-    if stat.S_ISREG(mode):
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    return f"link:{path.readlink()}" if path.is_symlink() else "special"
+        if stat.S_ISREG(path.stat().st_mode):
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        return f"link:{path.readlink()}" if path.is_symlink() else "special"
+    except OSError:
+        return "unreadable"  # pytest can't run it either
 
 
 def tests_digest(project: Project, lab: Lab) -> dict[str, str]:
     """Return the digests of the lab's tests and of each ``conftest.py`` in a folder above them.
 
     Keys are paths relative to the project's root where they lie inside it.
-
-    Raises:
-        OSError: a file can't be read.
     """
     tests = lab.tests
     if tests.is_file():
@@ -81,11 +74,7 @@ def _name(project: Project, path: Path) -> str:
 
 
 def changed_tests(project: Project, lab: Lab, active: ActiveBreak) -> tuple[str, ...]:
-    """Return the test files that were changed, added or removed since apply, sorted.
-
-    Raises:
-        OSError: a file can't be read.
-    """
+    """Return the test files that were changed, added or removed since apply, sorted."""
     before, after = active.tests_digest, tests_digest(project, lab)
     names = sorted(before.keys() | after.keys())
     return tuple(name for name in names if before.get(name) != after.get(name))

@@ -33,6 +33,10 @@ def merge(base: bytes, ours: bytes, theirs: bytes, folder: Path) -> bytes | None
     if ours in (base, theirs):
         return theirs
     merged = _merge_file(base, ours, theirs, folder)
+    if merged is None and _all_crlf(ours) and b"\r" not in base + theirs:
+        # An editor that changed every newline changed every line; that need not be a conflict.
+        crlf = [side.replace(b"\n", b"\r\n") for side in (base, theirs)]
+        merged = _merge_file(crlf[0], ours, crlf[1], folder)
     if merged is not None and _is_python(ours) and not _is_python(merged):
         return None
     return merged
@@ -85,6 +89,10 @@ def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[bytes]
                 seconds=_TIMEOUT_S
             )
         ) from None
+
+
+def _all_crlf(content: bytes) -> bool:
+    return content.count(b"\r\n") == content.count(b"\n") > 0
 
 
 def _is_python(content: bytes) -> bool:

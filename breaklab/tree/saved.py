@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 
 from breaklab.model import Project
-from breaklab.tree.atomic import write_file
+from breaklab.tree.atomic import make_folder, write_file
 
 _MAX_STEM = 200  # bytes of a file name that leave room for label, number and suffix
 
@@ -27,7 +27,7 @@ def save_copy(project: Project, file: str, label: str, content: bytes, mode: int
         OSError: it could not be written.
     """
     folder = project.state_dir / "saved"
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     name = PurePath(file)
     stem = name.stem.encode(errors="surrogateescape")[:_MAX_STEM].decode(errors="replace")
     number = 1

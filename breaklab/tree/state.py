@@ -20,7 +20,7 @@ from typing import Any
 from breaklab.errors import TreeError
 from breaklab.i18n import _
 from breaklab.model import Project
-from breaklab.tree.atomic import write_file
+from breaklab.tree.atomic import make_folder, write_file
 
 SCHEMA = 1
 
@@ -46,9 +46,9 @@ def prepare_state_dir(project: Project) -> None:
     Raises:
         OSError: it can't be created, or something else has its name.
     """
-    project.state_dir.mkdir(exist_ok=True)
+    make_folder(project.state_dir)
     ignore = project.state_dir / ".gitignore"
-    if not ignore.exists():
+    if not ignore.exists() or not ignore.stat().st_size:
         ignore.write_bytes(b"*\n")
 
 

@@ -153,7 +153,11 @@ def test_a_source_that_changes_while_apply_works_is_left_as_it_is(learner, monke
 
 def test_the_state_folder_hides_itself_from_git(learner):
     learner.apply()
-    assert (learner.project.state_dir / ".gitignore").read_text() == "*\n"
+    ignore = learner.project.state_dir / ".gitignore"
+    assert ignore.read_text() == "*\n"
+    ignore.write_bytes(b"")  # a kill between its creation and its first byte
+    learner.revert()
+    assert ignore.read_text() == "*\n"
 
 
 def test_apply_and_revert_are_events_in_order(learner):
@@ -247,6 +251,24 @@ def test_changed_added_and_removed_tests_are_named(learner):
         "tests/tiny/conftest.py",
         "tests/tiny/test_tiny.py",
         "tests/tiny/test_two.py",
+    )
+
+
+def test_tests_that_are_links_pipes_or_unreadable_are_judged_without_a_hang(learner, tmp_path):
+    elsewhere = tmp_path / "shared_test.py"
+    elsewhere.write_bytes(b"one")
+    (learner.lab.tests / "test_link.py").symlink_to(elsewhere)
+    (learner.lab.tests / "test_loop.py").symlink_to("test_loop.py")
+    (learner.lab.tests / "data").symlink_to(tmp_path)
+    os.mkfifo(learner.lab.tests / "pipe")
+    learner.apply()
+    active = read_active(learner.project)
+    assert changed_tests(learner.project, learner.lab, active) == ()
+    elsewhere.write_bytes(b"two")
+    (learner.lab.tests / "data").unlink()
+    assert changed_tests(learner.project, learner.lab, active) == (
+        "tests/tiny/data",
+        "tests/tiny/test_link.py",
     )
 
 

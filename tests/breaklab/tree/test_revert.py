@@ -278,6 +278,27 @@ def test_a_merge_that_would_not_be_python_any_more_counts_as_a_conflict(learner,
     assert learner.source.read_bytes() == edited
 
 
+def test_an_editor_that_made_every_newline_crlf_does_not_make_it_a_conflict(learner):
+    learner.apply()
+    learner.edit(TOTAL, MY_TOTAL)
+    crlf = learner.source.read_bytes().replace(b"\n", b"\r\n")
+    learner.source.write_bytes(crlf)
+    report = learner.revert()
+    assert report.kind is RevertKind.MERGED
+    merged = learner.pristine.replace(TOTAL, MY_TOTAL).replace(b"\n", b"\r\n")
+    assert learner.source.read_bytes() == merged
+    assert learner.saved() == {"dataloader.edited.1.py": crlf}
+
+
+def test_another_fix_in_crlf_is_still_a_conflict(learner):
+    learner.apply()
+    edited = learner.edit(b"shard[:-1]", b"shard[:]").replace(b"\n", b"\r\n")
+    learner.source.write_bytes(edited)
+    with pytest.raises(TreeError, match="overlap"):
+        learner.revert()
+    assert learner.source.read_bytes() == edited
+
+
 def test_bytes_that_are_no_text_are_a_conflict_not_a_crash(learner):
     learner.apply()
     learner.edit(TOTAL, b"\0\0\0\n")
