@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from breaklab.i18n import _
 from breaklab.ranks.idleness import Activity
 from breaklab.ranks.jobs import Stall
 from breaklab.ranks.records import PID, Board, RankSnapshot
@@ -30,11 +31,15 @@ class Detector:
         board: where the ranks record what they do.
         pids: process of each rank, by rank; default: what the ranks wrote in the board. The
             processes must be on this machine.
+
+    Attributes:
+        obstacle: why a rank's wait could not be seen when it mattered; empty if none was in the way.
     """
 
     def __init__(self, board: Board, pids: Sequence[int] = ()) -> None:
         self._board = board
         self._pids = tuple(pids)
+        self.obstacle = ""
         self._heads: object = None
         self._moved_at = self._active_at = 0.0
         self._activity: dict[int, Activity] = {}
@@ -54,7 +59,7 @@ class Detector:
             self._heads = (heads, left)
             self._start_over(now)
             return None
-        live = [rank for rank, (_, _, over) in enumerate(heads) if not over and rank not in left]
+        live = [rank for rank, (_m, _w, over) in enumerate(heads) if not over and rank not in left]
         self._watch_activity(live, now)
         unseen = frozenset(rank for rank in live if not heads[rank][1])  # waits seen by no wrapper
         if not live or (unseen and now - self._active_at < _QUIET_S):
@@ -94,8 +99,16 @@ class Detector:
             return None
         merged = with_traces(now, traces, asleep=unseen)
         if merged is None:
+            self._note_obstacle(traces, unseen)
             return seen
         return prove_deadlock(merged, merged, quiet=quiet)
+
+    def _note_obstacle(self, traces: dict[int, Trace], unseen: frozenset[int]) -> None:
+        if unseen and any(trace.in_torch and not trace.available for trace in traces.values()):
+            self.obstacle = _(
+                "this torch's Flight Recorder tells nothing, so what a rank waits for inside torch"
+                " is not known"
+            )
 
     def _traces(self) -> dict[int, Trace]:
         """The answers that have come."""

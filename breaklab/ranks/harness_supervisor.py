@@ -254,7 +254,8 @@ class _Team:
             return True
         limit = _START_LIMIT_S if self._started_at is None else self._job.timeout_s
         if now - (self._started_at or self._began_at) > limit:
-            self._stall = Stall("timed", limit, self._no_proof, self._stacks())
+            obstacle = self._no_proof or (self._detector.obstacle if self._detector else "")
+            self._stall = Stall("timed", limit, obstacle, self._stacks())
             return True
         if self._detector and not failed_at:
             left = (member.report.rank for member in self._members if member.settled)

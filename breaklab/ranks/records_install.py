@@ -44,13 +44,14 @@ COLLECTIVES: dict[str, tuple[str, int | None]] = {
     "barrier": ("barrier", None),
     "monitored_barrier": ("monitored_barrier", None),
 }
-# Method: kind of channel, and the number of positional arguments torch calls it with.
-POINT_TO_POINT = {"send": ("send", 3), "recv": ("recv", 3), "recv_anysource": ("recv_any", 2)}
+POINT_TO_POINT = {"send": "send", "recv": "recv", "recv_anysource": "recv_any"}
 _COLLECTIVE: ChannelKey = ("collective", -1, 0)
 _UNEVEN = "all_to_all"  # its sizes may differ between ranks
 _ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 Method = Callable[..., Any]
+# From group and arguments of a call: channel, operation, tensors, global rank of the root or -1.
+Describe = Callable[[GroupChannels, Any], tuple[ChannelKey, str, Any, int]]
 
 
 def install(page: Page) -> str:
@@ -65,9 +66,12 @@ def install(page: Page) -> str:
         recorder = _Recorder(page)
         for method, (operation, argument) in COLLECTIVES.items():
             if hasattr(ProcessGroup, method):
-                _replace(ProcessGroup, method, recorder.collective, operation, argument)
-        for method, (kind, num_args) in POINT_TO_POINT.items():
-            _replace(ProcessGroup, method, recorder.point_to_point, method, kind, num_args)
+                blocks = method == "monitored_barrier"
+                _replace(
+                    ProcessGroup, method, recorder.call, _collective(operation, argument), blocks
+                )
+        for method, kind in POINT_TO_POINT.items():
+            _replace(ProcessGroup, method, recorder.call, _message(kind), False)
         _replace(Work, "wait", recorder.wait)
     except (ImportError, AttributeError, TypeError) as error:
         return _("this torch does not let its communication be recorded: {error}").format(
@@ -104,52 +108,39 @@ class _Recorder:
         """Record nothing more in this process."""
         self._on = False
 
-    def collective(self, original: Method, operation: str, argument: int | None) -> Method:
-        """Return the wrapper of a collective."""
-        blocks = operation == "monitored_barrier"
-        rooted = operation in _ROOTED
+    def call(self, original: Method, describe: Describe, blocks: bool) -> Method:
+        """Return the wrapper of a method that issues an operation; ``blocks`` if it waits too."""
 
         def issue(pg: Any, *args: Any, **kwargs: Any) -> Any:
             group = self._group(pg) if self._on else None
-            if group is None:
+            number = None if group is None else self._enter(group, describe, args)
+            if number is None:
                 return original(pg, *args, **kwargs)
-            tensors = None if argument is None else args[argument]
-            root = _root(args, group) if rooted else -1
-            number = self._enter(group, _COLLECTIVE, operation, tensors, root)
             return self._issue(number, blocks, original, pg, args, kwargs)
 
         return issue
 
-    def point_to_point(self, original: Method, method: str, kind: str, num_args: int) -> Method:
-        """Return the wrapper of a send or a receive: ``(tensors, peer, tag)`` or no peer."""
-
-        def issue(pg: Any, *args: Any, **kwargs: Any) -> Any:
-            group = self._group(pg) if self._on and len(args) == num_args else None
-            if group is None:
-                return original(pg, *args, **kwargs)
-            peer = group.members[args[1]] if num_args == 3 else -1
-            number = self._enter(group, (kind, peer, int(args[-1])), kind, args[0], -1)
-            return self._issue(number, False, original, pg, args, kwargs)
-
-        return issue
-
-    def _enter(
-        self, group: GroupChannels, key: ChannelKey, operation: str, tensors: Any, root: int
-    ) -> int:
+    def _enter(self, group: GroupChannels, describe: Describe, args: Any) -> int | None:
         """Write the record of a call; return its number."""
-        tensor, several = first_tensor(tensors)
-        what = None if tensor is None else (tensor.shape, tensor.dtype)
-        place = self._places.find()
-        channel = self._writer.channel(group, key)
-        full_key = (channel, operation, what, several, root, place)
-        call = self._calls.get(full_key)
-        if call is None:
-            comparable = tensor is not None and not several and not operation.startswith(_UNEVEN)
-            size = tensor.numel() * tensor.element_size() if comparable else -1
-            texts = b"\x1f" if what is None else tensor_texts(*what)
-            texts = b"\x1f".join((operation.encode(), texts, place_text(place)))
-            call = self._calls.put(full_key, encode_call(channel, texts, size, root))
-        return self._writer.enter(channel, call)
+        try:
+            key, operation, tensors, root = describe(group, args)
+            tensor, several = first_tensor(tensors)
+            what = None if tensor is None else (tensor.shape, tensor.dtype)
+            place = self._places.find()
+            channel = self._writer.channel(group, key)
+            full_key = (channel, operation, what, several, root, place)
+            call = self._calls.get(full_key)
+            if call is None:
+                comparable = what and not several and not operation.startswith(_UNEVEN)
+                size = tensor.numel() * tensor.element_size() if comparable else -1
+                texts = tensor_texts(*what) if what else b"\x1f"
+                texts = b"\x1f".join((operation.encode(), texts, place_text(place)))
+                call = self._calls.put(full_key, encode_call(channel, texts, size, root))
+            return self._writer.enter(channel, call)
+        except Exception:  # a call that is not as expected: training must not suffer from us
+            self._writer.give_up()
+            self._on = False
+            return None
 
     def wait(self, original: Method) -> Method:
         """Return the wrapper of ``Work.wait``."""
@@ -222,6 +213,27 @@ class _Recorder:
         name = pg.group_name
         generation = self._generations[name] = self._generations.get(name, 0) + 1
         return GroupChannels(name if generation == 1 else f"{name}'{generation}", members)
+
+
+def _collective(operation: str, argument: int | None) -> Describe:
+    rooted = operation in _ROOTED
+
+    def describe(group: GroupChannels, args: Any) -> tuple[ChannelKey, str, Any, int]:
+        tensors = None if argument is None else args[argument]
+        return _COLLECTIVE, operation, tensors, _root(args, group) if rooted else -1
+
+    return describe
+
+
+def _message(kind: str) -> Describe:
+    """Describe ``(tensors, peer, tag)``, or ``(tensors, tag)`` of a receive from anyone."""
+    any_peer = kind == "recv_any"
+
+    def describe(group: GroupChannels, args: Any) -> tuple[ChannelKey, str, Any, int]:
+        peer = -1 if any_peer else group.members[args[1]]
+        return (kind, peer, int(args[1 if any_peer else 2])), kind, args[0], -1
+
+    return describe
 
 
 def _root(args: tuple[Any, ...], group: GroupChannels) -> int:

@@ -44,7 +44,7 @@ class Places:
 
     def find(self) -> tuple[CodeType, int] | None:
         """Return code and line of the innermost user's frame, for :func:`place_text`."""
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(3)
         users = self._users
         while frame is not None:
             code = frame.f_code

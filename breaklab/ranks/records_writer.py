@@ -86,6 +86,10 @@ class Writer:
             self._words[MOVES] = self._moves
         return number
 
+    def give_up(self) -> None:
+        """Say that the counts are not to be relied on from now on."""
+        self._words[OVERFLOW] = 1
+
     def retract(self, number: int) -> None:
         """Take back the record that was entered last, because torch refused the operation."""
         with self._lock:
@@ -125,8 +129,10 @@ class Writer:
             return
         for index, number in enumerate(waiting[:MAX_WAITING], WAITING + 1):
             words[index] = number
-        words[FREE_THREADS] = num_communicating_threads() - min(len(waiting), MAX_WAITING)
-        words[WAITING] = min(len(waiting), MAX_WAITING)
+        num_shown = min(len(waiting), MAX_WAITING)
+        # Threads that Python's threading did not start may wait as well.
+        words[FREE_THREADS] = max(0, num_communicating_threads() - num_shown)
+        words[WAITING] = num_shown
 
     def _open_channel(self, text: str) -> int:
         """Give a new channel its place in the page; return its index."""
