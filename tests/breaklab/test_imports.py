@@ -17,7 +17,8 @@ LAYERS = (
     {"spec"},
     {"inject"},
     {"tree", "ranks"},
-    {"learn", "author", "prove", "compare", "pytest_plugin"},
+    {"learn", "author", "prove", "pytest_plugin"},
+    {"compare"},
     {"cli"},
     {"__main__"},
 )
@@ -27,6 +28,8 @@ OWNERS = {
     "rich": {"cli"},
     "yaml": {"spec"},
     "libcst": {"inject"},
+    "jinja2": {"compare"},
+    "matplotlib": {"compare"},
     "torch": {"ranks", "pytest_plugin"},
     "numpy": {"ranks", "pytest_plugin"},
 }

@@ -13,6 +13,7 @@ MODULES = {
     "status": "status",
     "run": "run",
     "test": "test",
+    "compare": "compare",
     "hint": "hint",
     "check": "check",
     "revert": "revert",
