@@ -18,7 +18,11 @@ from breaklab.errors import BreaklabError, ExitCode
 from breaklab.i18n import _
 
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
-_USAGE_ERRORS = typer.BadParameter.__mro__[:-3]  # without Exception, BaseException, object
+_TYPERS_OWN: tuple[type[Exception], ...] = (
+    typer.Exit,
+    typer.Abort,
+    *typer.BadParameter.__mro__[:-3],  # usage errors; without Exception, BaseException, object
+)
 
 
 class BreaklabGroup(TyperGroup):
@@ -91,7 +95,7 @@ def error_boundary(ctx: Any) -> Iterator[None]:
         # Whoever read our output has seen enough. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(_BROKEN_PIPE) from None
-    except (typer.Exit, typer.Abort, *_USAGE_ERRORS):
+    except _TYPERS_OWN:
         raise
     except Exception as error:
         from breaklab.cli.crash_log import report_internal

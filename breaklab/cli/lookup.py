@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from breaklab.errors import BreaklabError
+from breaklab.errors import BreaklabError, ProjectError
 from breaklab.i18n import _
 from breaklab.model import BreakSpec, Lab, Project
 from breaklab.spec.catalogue import Catalogue, load_catalogue
@@ -36,6 +36,16 @@ class OpenProject:
 
         return read_active(self.project)
 
+    @cached_property
+    def hides_name(self) -> bool:
+        """Whether the applied break is a mystery still: its id must not be shown."""
+        if self.active is None or not self.active.is_mystery:
+            return False
+        from breaklab.learn.progress import was_revealed_since_applied
+        from breaklab.tree.events import read_events
+
+        return not was_revealed_since_applied(read_events(self.project), self.active.bug_id)
+
     def applied_spec(self) -> BreakSpec | None:
         """Return the spec of the break that is applied, if one is."""
         return self.catalogue.find(self.active.bug_id) if self.active else None
@@ -53,14 +63,32 @@ class OpenProject:
             raise nothing_applied()
         return applied
 
+    def public_id(self, spec: BreakSpec, *, named: bool = False) -> str | None:
+        """Return the id to show for ``spec``; None for a mystery that the learner did not name."""
+        is_applied = self.active is not None and self.active.bug_id == spec.bug_id
+        return None if is_applied and self.hides_name and not named else spec.bug_id
+
     def lab_of(self, spec: BreakSpec) -> Lab:
         """Return the lab that a break is for."""
         return lab_of(self.project, spec)
 
     def default_lab(self) -> Lab:
-        """Return the lab of the applied break, else the project's first one."""
-        spec = self.applied_spec()
-        return self.lab_of(spec) if spec else load_labs(self.project)[0]
+        """Return the lab of the applied break, else the project's first one.
+
+        Raises:
+            ProjectError: the project has no lab, or none of the name on record.
+        """
+        labs = load_labs(self.project)
+        name = self.active.lab if self.active else None
+        for lab in labs:
+            if name in (None, lab.name):
+                return lab
+        raise ProjectError(_("this project has no lab {name}").format(name=name or ""))
+
+
+def label(public_id: str | None) -> str:
+    """Return how a break is called in a sentence; see :meth:`OpenProject.public_id`."""
+    return public_id or _("the mystery break")
 
 
 def open_project(screen: Screen | None = None) -> OpenProject:

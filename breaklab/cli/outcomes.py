@@ -11,7 +11,7 @@ from breaklab.i18n import _
 from breaklab.model import Outcome
 
 if TYPE_CHECKING:
-    from breaklab.cli.commands.run import RunRequest
+    from breaklab.cli.requests import RunRequest
     from breaklab.ranks.jobs import RankWait, RunReport
     from breaklab.ranks.outcome import Judged
 
@@ -62,13 +62,14 @@ def run_as_json(
     """Return a run as a JSON object; where ranks wait only for who asked for a diagnosis."""
     stall = report.stall
     return {
-        "bug_id": request.spec.bug_id if request.spec else None,
+        "bug_id": request.public_id,
         "lab": request.lab.name,
         "variant": request.variant or None,
         "args": list(request.args),
         "num_ranks": request.num_ranks,
         "outcome": judged.outcome.value,
         "summary": judged.summary,
+        "details": list(_details(judged, diagnose)),
         "exit_code": int(code),
         "duration_s": round(report.duration_s, 3),
         "last_step": report.last_step,
@@ -90,17 +91,22 @@ def print_outcome(
     screen.prose(outcome_sentence(judged.outcome), "good" if good else "bad")
     if judged.summary:
         screen.prose(judged.summary, indent=2)
+    for detail in _details(judged, diagnose):
+        screen.prose(detail, indent=2)
     if diagnose and report.stall:
-        print_waits(screen, report.stall.waits, report.stall.reason)
+        print_waits(screen, report.stall.waits)
     screen.line()
     screen.run_next(*_next_steps(request, judged.outcome, diagnose))
 
 
-def print_waits(screen: Screen, waits: tuple[RankWait, ...], reason: str) -> None:
+def _details(judged: Judged, diagnose: bool) -> tuple[str, ...]:
+    """Return the further evidence; for a stall it names the reason, so only for a diagnosis."""
+    return judged.details if diagnose or judged.outcome is not Outcome.STALL else ()
+
+
+def print_waits(screen: Screen, waits: tuple[RankWait, ...]) -> None:
     """Print for each rank the step, the operation it waits in, and where in the source."""
     screen.line()
-    if reason:
-        screen.prose(reason, indent=2)
     if not waits:
         screen.prose(_("Nothing is known about where the ranks wait."), indent=2)
         return

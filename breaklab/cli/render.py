@@ -33,6 +33,7 @@ _MARKS = {"ok": "good", "warn": "warn", "FAIL": "bad"}
 _MAX_PROSE = 100  # columns; longer lines are hard to read, however wide the terminal
 _MIN_PROSE = 20
 _MIN_COLUMN = 16
+_MARKED_INDENT = 19
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ class Screen:
     def __init__(self, *, no_color: bool = False) -> None:
         self._no_color = no_color
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether standard output is a terminal."""
+        return _is_terminal(sys.stdout)
+
+    @property
+    def no_color(self) -> bool:
+        """Whether results are printed without colours."""
+        return self._no_color or not _wants_color(sys.stdout)
+
     def line(self, text: str = "", style: str = "", *, err: bool = False) -> None:
         """Print one line of text, not wrapped."""
         self._print([(clean(text), style)], err=err)
@@ -64,9 +75,13 @@ class Screen:
         """Print a line that names what follows."""
         self.line(text, "strong")
 
-    def marked(self, mark: str, text: str) -> None:
-        """Print a mark such as ``ok`` or ``FAIL``, coloured by what it means, before a text."""
-        self._print([(f"{mark:<5} ", _MARKS.get(mark, "")), (one_line(text), "")])
+    def marked(self, mark: str, name: str, text: str) -> None:
+        """Print a mark such as ``ok`` or ``FAIL``, coloured by its meaning, a name and a text."""
+        parts = [(f"{mark:<5} ", _MARKS.get(mark, "")), (f"{clean(name):<12} ", "")]
+        first, *rest = _wrap(one_line(text), _MARKED_INDENT)
+        self._print([*parts, (first, "")])
+        for line in rest:
+            self._print([(" " * _MARKED_INDENT + line, "")])
 
     def listing(self, text: str, styles: dict[str, str]) -> None:
         """Print code or a diff; a line is styled by its first character."""

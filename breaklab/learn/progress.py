@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from breaklab.i18n import _
-from breaklab.tree.events import SOLVED, Event
-
+from breaklab.tree.events import APPLIED, SOLVED, Event
 
 REVEALED = "revealed"
 
@@ -46,3 +45,12 @@ def state_of(events: Iterable[Event], bug_id: str, active: str | None = None) ->
         if event.bug_id == bug_id and event.kind == REVEALED:
             return State.GIVEN_UP
     return State.OPEN
+
+
+def was_revealed_since_applied(events: Iterable[Event], bug_id: str) -> bool:
+    """Return whether the answer to ``bug_id`` was shown after it was last applied."""
+    revealed = False
+    for event in events:
+        if event.bug_id == bug_id and event.kind in (APPLIED, REVEALED):
+            revealed = event.kind == REVEALED
+    return revealed

@@ -12,7 +12,6 @@ import json
 import platform
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -21,16 +20,9 @@ from breaklab.prove.scratch import scratch_copy
 from breaklab.ranks.jobs import RunReport
 from breaklab.ranks.launch import run_lab
 from breaklab.ranks.warm import WarmParent
+from breaklab.tree.state import prepare_state_dir
 
 _FORMAT = 1
-
-
-@dataclass(frozen=True)
-class ReferenceKey:
-    """What a reference run depends on, besides the lab's files."""
-
-    args: tuple[str, ...]
-    num_ranks: int
 
 
 class References:
@@ -49,36 +41,46 @@ class References:
         self._overlay = overlay
 
     def get(
-        self, key: ReferenceKey, warm: WarmParent, *, on_start: Callable[[], None] | None = None
-    ) -> RunReport:
-        """Return the reference for ``key``; run it, after ``on_start``, when it isn't kept yet.
+        self,
+        args: tuple[str, ...],
+        num_ranks: int,
+        warm: WarmParent,
+        *,
+        on_start: Callable[[], None] | None = None,
+    ) -> RunReport | None:
+        """Return the reference for these arguments; run it, after ``on_start``, if it isn't kept.
+
+        None where the pristine lab itself does not come to a healthy end with them.
 
         Raises:
             RunError: the ranks could not be started.
         """
-        path = self._path(key)
+        path = self._path(args, num_ranks)
         kept = _load(path)
         if kept is not None:
             return kept
         if on_start:
             on_start()
-        report = self._run(key, warm)
-        if all(end.exit_code == 0 for end in report.ends) and report.stall is None:
-            _save(path, report)
+        report = self._run(args, num_ranks, warm)
+        if report.stall is not None or any(end.exit_code != 0 for end in report.ends):
+            return None
+        _save(self._project, path, report)
         return report
 
-    def known_duration_s(self, key: ReferenceKey) -> float | None:
-        """Return how long the reference took, in seconds, if it was ever run."""
-        kept = _load(self._path(key))
-        return kept.duration_s if kept else None
+    def known(self, args: tuple[str, ...], num_ranks: int) -> RunReport | None:
+        """Return the reference if it was run before: its duration, last step and numbers."""
+        return _load(self._path(args, num_ranks))
 
-    def _run(self, key: ReferenceKey, warm: WarmParent) -> RunReport:
-        with scratch_copy(self._project, self._lab, overlay=self._overlay) as scratch:
-            return run_lab(warm, scratch.lab, args=key.args, num_ranks=key.num_ranks)
+    def _run(self, args: tuple[str, ...], num_ranks: int, warm: WarmParent) -> RunReport:
+        with scratch_copy(
+            self._project, self._lab, overlay=self._overlay, parent=warm.folder()
+        ) as scratch:
+            return run_lab(warm, scratch.lab, args=args, num_ranks=num_ranks)
 
-    def _path(self, key: ReferenceKey) -> Path:
+    def _path(self, args: tuple[str, ...], num_ranks: int) -> Path:
         digest = hashlib.sha256()
-        digest.update(repr((_FORMAT, key, _versions(), sorted(self._overlay))).encode())
+        parts = (_FORMAT, args, num_ranks, self._lab.python, _versions(), sorted(self._overlay))
+        digest.update(repr(parts).encode())
         for file in sorted(self._lab.root.rglob("*")):
             if file.suffix == ".pyc" or not file.is_file():
                 continue
@@ -109,7 +111,7 @@ def _load(path: Path) -> RunReport | None:
     return None
 
 
-def _save(path: Path, report: RunReport) -> None:
+def _save(project: Project, path: Path, report: RunReport) -> None:
     """Keep the numbers of a reference; a folder that can't be written only costs time later."""
     kept = {
         "duration_s": report.duration_s,
@@ -117,7 +119,8 @@ def _save(path: Path, report: RunReport) -> None:
         "metrics": {str(rank): list(steps) for rank, steps in report.metrics.items()},
     }
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        prepare_state_dir(project)
+        path.parent.mkdir(exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(kept), encoding="utf-8")
         partial.replace(path)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from breaklab.cli.complete import complete_bug_id
 from breaklab.cli.lookup import open_project
+from breaklab.cli.options import BugId, examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.i18n import _, language
 from breaklab.model import BreakSpec
@@ -21,21 +21,14 @@ def register(app: typer.Typer) -> None:
             "Put a break into the lab's source. Shows the symptom, never the place; your own "
             "bytes are kept and come back with revert."
         ),
-        epilog="\b\n" + _("Example:") + "\n  breaklab apply 35-01 && breaklab run",
+        epilog=examples("breaklab apply 35-01 && breaklab run"),
     )(apply_break)
 
 
 def apply_break(
     ctx: typer.Context,
-    bug_id: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID", help=_("The break, as in list."), autocompletion=complete_bug_id
-        ),
-    ],
-    json: Annotated[
-        bool, typer.Option("--json", help=_("Print JSON: bug_id, lab, symptom, variants[]."))
-    ] = False,
+    bug_id: BugId,
+    json: Annotated[bool, json_option("bug_id, lab, symptom, variants[]")] = False,
 ) -> None:
     """Inject the break and record what is needed to take it out again."""
     from breaklab.inject.edit import inject

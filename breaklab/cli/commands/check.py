@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from breaklab.cli.lookup import nothing_applied, open_project
+from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.cli.reports import print_report, report_as_json
 from breaklab.cli.story import print_lesson
@@ -24,20 +25,14 @@ def register(app: typer.Typer) -> None:
     app.command(
         "check",
         help=_("Judge your fix: tests green, tests untouched. Any fix that holds counts."),
-        epilog="\b\n" + _("Example:") + "\n  breaklab check",
+        epilog=examples("breaklab check"),
     )(check)
 
 
 def check(
     ctx: typer.Context,
     json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help=_(
-                "Print JSON: bug_id, solved, untouched, equals_original, changed_tests[], report."
-            ),
-        ),
+        bool, json_option("bug_id, solved, untouched, equals_original, changed_tests[], report")
     ] = False,
 ) -> None:
     """Run the tests on the learner's tree, say what the fix is, show the lesson once it holds."""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from breaklab.cli.machine import FAIL, Finding, examine_machine, examine_torch, project_findings
+from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError, ExitCode
 from breaklab.i18n import _
@@ -19,15 +20,13 @@ def register(app: typer.Typer) -> None:
     app.command(
         "doctor",
         help=_("Check this machine and this folder: each line ok, warn or FAIL, with a remedy."),
-        epilog="\b\n" + _("Example:") + "\n  breaklab doctor",
+        epilog=examples("breaklab doctor"),
     )(doctor)
 
 
 def doctor(
     ctx: typer.Context,
-    json: Annotated[
-        bool, typer.Option("--json", help=_("Print JSON: findings[] of name, level, seen, remedy."))
-    ] = False,
+    json: Annotated[bool, json_option("findings[] {name, level, seen, remedy}")] = False,
 ) -> None:
     """Print every finding as it is made; exit 2 when one of them is a FAIL."""
     screen: Screen = ctx.obj
@@ -54,6 +53,6 @@ def _lab_python() -> str:
 
 
 def _print(screen: Screen, finding: Finding) -> None:
-    screen.marked(finding.level, f"{finding.name:<12} {finding.seen}")
+    screen.marked(finding.level, finding.name, finding.seen)
     if finding.remedy:
         screen.prose(finding.remedy, indent=19)

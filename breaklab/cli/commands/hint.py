@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from breaklab.cli.complete import complete_bug_id
 from breaklab.cli.lookup import open_project
+from breaklab.cli.options import OptionalBugId, examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.i18n import _, language
 from breaklab.learn.hints import HINT_SHOWN, choose_hint, shown_levels
@@ -19,27 +19,17 @@ def register(app: typer.Typer) -> None:
     app.command(
         "hint",
         help=_("Show the next hint that you have not seen; each is recorded."),
-        epilog="\b\n" + _("Example:") + "\n  breaklab hint\n  breaklab hint 35-01 --level 2",
+        epilog=examples("breaklab hint", "breaklab hint 35-01 --level 2"),
     )(show_hint)
 
 
 def show_hint(
     ctx: typer.Context,
-    bug_id: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ID]",
-            help=_("The break; default: the one that is applied."),
-            autocompletion=complete_bug_id,
-        ),
-    ] = None,
+    bug_id: OptionalBugId = None,
     level: Annotated[
         int | None, typer.Option(metavar="N", help=_("Show exactly this level."))
     ] = None,
-    json: Annotated[
-        bool,
-        typer.Option("--json", help=_("Print JSON: bug_id, level, levels, text, seen_before.")),
-    ] = False,
+    json: Annotated[bool, json_option("bug_id, level, levels, text, seen_before")] = False,
 ) -> None:
     """Print one hint and record that it was shown."""
     screen: Screen = ctx.obj

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from breaklab.cli.lookup import open_project
+from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError, ExitCode, Finding
 from breaklab.i18n import _, ngettext
 
-FORMATS = ("text", "json")
+
+class Format(StrEnum):
+    """How findings are written."""
+
+    TEXT = "text"
+    GITHUB = "github"  # workflow commands, shown beside the changed lines
+    SARIF = "sarif"
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +28,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "lint",
         help=_("Check specs without running them: form, texts, site, fix, hard rules."),
-        epilog="\b\n" + _("Example:") + "\n  breaklab lint breaks/35-01.yaml",
+        epilog=examples("breaklab lint breaks/35-01.yaml"),
     )(lint)
 
 
@@ -31,14 +39,15 @@ def lint(
         typer.Argument(metavar="[PATH]...", help=_("Specs or folders; default: all packs.")),
     ] = None,
     json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help=_("Print JSON: findings[] of path, line, column, rule, message, hint.")
-        ),
+        bool, json_option("findings[] {path, line, column, rule, message, hint}")
     ] = False,
+    form: Annotated[
+        Format, typer.Option("--format", help=_("How to write findings; the others are for CI."))
+    ] = Format.TEXT,
 ) -> None:
     """Print each finding with its place; exit 1 when there is one."""
     from breaklab.author.lint import lint_paths
+    from breaklab.author.report import github_annotations, sarif
 
     screen: Screen = ctx.obj
     opened = open_project(screen)
@@ -46,7 +55,13 @@ def lint(
         if not path.exists():
             raise BreaklabError(_("{path} does not exist").format(path=path))
     findings, num_specs = lint_paths(opened.project, [path.resolve() for path in paths or []])
-    if json:
+    root = opened.project.root
+    if form is Format.GITHUB:
+        for line in github_annotations(findings, root):
+            screen.line(line)
+    elif form is Format.SARIF:
+        screen.json(sarif(findings, root))
+    elif json:
         screen.json({"findings": [_as_json(finding) for finding in findings]})
     else:
         _print(screen, findings, num_specs)

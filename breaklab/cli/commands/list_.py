@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Column, Screen
 from breaklab.cli.text import first_line
 from breaklab.i18n import _, language
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "list",
         help=_("Show the breaks: id, family, difficulty, symptom, and where you stand."),
-        epilog="\b\n" + _("Example:") + "\n  breaklab list --json | jq '.breaks[].bug_id'",
+        epilog=examples("breaklab list --json | jq '.breaks[].bug_id'"),
     )(list_breaks)
 
 
@@ -28,9 +29,8 @@ def list_breaks(
     ctx: typer.Context,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help=_("Print JSON: breaks[] of bug_id, family, difficulty, symptom, state; broken[]."),
+        json_option(
+            "breaks[] {bug_id, family, difficulty, symptom, state}, broken[] {path, message}"
         ),
     ] = False,
 ) -> None:
@@ -57,7 +57,9 @@ def list_breaks(
 
 def _rows(opened: OpenProject) -> list[dict[str, object]]:
     events = read_events(opened.project)
-    active = opened.active.bug_id if opened.active else None
+    applied = opened.active
+    # A mystery's row must look like any other; a solved break is no task any more.
+    active = applied.bug_id if applied and not applied.solved and not opened.hides_name else None
     specs = sorted(opened.catalogue.specs.values(), key=lambda spec: spec.bug_id)
     return [_row(spec, state_of(events, spec.bug_id, active)) for spec in specs]
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from breaklab.cli.complete import complete_bug_id
 from breaklab.cli.lookup import open_project
+from breaklab.cli.options import OptionalBugId, examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.cli.story import print_lesson
 from breaklab.errors import BreaklabError
@@ -23,26 +23,16 @@ def register(app: typer.Typer) -> None:
     app.command(
         "reveal",
         help=_("Give up: show the cause, the fix and the lesson. It is recorded."),
-        epilog="\b\n" + _("Example:") + "\n  breaklab reveal 35-01 --yes",
+        epilog=examples("breaklab reveal 35-01 --yes"),
     )(reveal)
 
 
 def reveal(
     ctx: typer.Context,
-    bug_id: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ID]",
-            help=_("The break; default: the one that is applied."),
-            autocompletion=complete_bug_id,
-        ),
-    ] = None,
+    bug_id: OptionalBugId = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help=_("Do not ask."))] = False,
     json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help=_("Print JSON: bug_id, concept, cause, fix_diff, lesson, sources[].")
-        ),
+        bool, json_option("bug_id, concept, cause, fix_diff, lesson, sources[]")
     ] = False,
 ) -> None:
     """Print the answer; without a terminal, only after ``--yes``."""

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from breaklab.cli.lookup import open_project
+from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError
 from breaklab.i18n import _
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
             "Take the break out. Your other edits stay; where they overlap with the original, "
             "nothing changes until you choose."
         ),
-        epilog="\b\n" + _("Example:") + "\n  breaklab revert\n  breaklab revert --discard",
+        epilog=examples("breaklab revert", "breaklab revert --discard"),
     )(revert)
 
 
@@ -32,9 +33,7 @@ def revert(
     discard: Annotated[
         bool, typer.Option("--discard", help=_("Put the original back; your version is saved."))
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help=_("Print JSON: bug_id, kind, saved, message."))
-    ] = False,
+    json: Annotated[bool, json_option("bug_id, kind, saved, message")] = False,
 ) -> None:
     """Put the pristine source back and say what became of the learner's edits."""
     from breaklab.tree.workspace import RevertHow, Workspace

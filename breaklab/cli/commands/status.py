@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.cli.text import first_line
 from breaklab.i18n import _, language
 from breaklab.learn.hints import shown_levels
 from breaklab.learn.progress import State, state_of
-from breaklab.model import BreakSpec
 from breaklab.tree.events import read_events
 
 
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "status",
         help=_("Show which break is applied and how far you are."),
-        epilog="\b\n" + _("Example:") + "\n  breaklab status --json",
+        epilog=examples("breaklab status --json"),
     )(status)
 
 
@@ -29,12 +29,9 @@ def status(
     ctx: typer.Context,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help=_(
-                "Print JSON: project, applied (bug_id, lab, symptom, source, hints_shown[], "
-                "num_hints, solved) or null, counts."
-            ),
+        json_option(
+            "project, applied {bug_id, lab, symptom, source, hints_shown[], num_hints, solved}, "
+            "counts"
         ),
     ] = False,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.cli.reports import print_report, report_as_json
 from breaklab.errors import ExitCode
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "test",
         help=_("Run the lab's tests on your tree: what is red, and why, in a line each."),
-        epilog="\b\n" + _("Example:") + "\n  breaklab test -- -k step_zero",
+        epilog=examples("breaklab test -- -k step_zero"),
     )(run_tests)
 
 
@@ -32,13 +33,7 @@ def run_tests(
     ] = None,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help=_(
-                "Print JSON: green, timed_out, duration_s, tests[] of nodeid, outcome, duration_s, "
-                "reason."
-            ),
-        ),
+        json_option("green, timed_out, duration_s, tests[] {nodeid, outcome, duration_s, reason}"),
     ] = False,
 ) -> None:
     """Run the tests and print a compact report; exit 1 when one is red."""

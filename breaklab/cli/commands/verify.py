@@ -12,6 +12,7 @@ import typer
 
 from breaklab.cli.complete import complete_bug_id
 from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError, ExitCode
 from breaklab.i18n import _, ngettext
@@ -32,10 +33,7 @@ def register(app: typer.Typer) -> None:
             "Prove breaks: green, apply, red as promised, each variant's outcome, fix, revert, "
             "green again. Works on scratch copies; your tree is not changed."
         ),
-        epilog="\b\n"
-        + _("Examples:")
-        + "\n  breaklab verify 35-01"
-        + "\n  breaklab verify --all --jobs 4 --json",
+        epilog=examples("breaklab verify 35-01", "breaklab verify --all --jobs 4 --json"),
     )(verify)
 
 
@@ -56,21 +54,14 @@ def verify(
         int, typer.Option(metavar="N", min=1, help=_("How many proofs at a time."))
     ] = _DEFAULT_JOBS,
     json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help=_(
-                "Print JSON: proven, proofs[] of bug_id, proven, checks[], phases[], red[]; "
-                "broken[]."
-            ),
-        ),
+        bool, json_option("proven, proofs[] {bug_id, proven, checks[], phases[], red[]}, broken[]")
     ] = False,
 ) -> None:
     """Prove each break and print each verdict as it comes; exit 1 when one isn't proven."""
     screen: Screen = ctx.obj
     opened = open_project(screen)
     specs = _choose(opened, bug_ids or [], everything)
-    broken = [] if bug_ids else [error for error in opened.catalogue.broken.values()]
+    broken = [] if bug_ids else list(opened.catalogue.broken.values())
     proofs = []
     for proof in _prove_all(opened, specs, jobs):
         proofs.append(proof)

@@ -76,10 +76,10 @@ def test_markup_in_foreign_text_is_printed_as_it_is(
 ) -> None:
     screen.line(text)
     screen.prose(text)
-    screen.marked("ok", text)
+    screen.marked("ok", text, text)
     screen.table([Column("A")], [(text,)])
     out = capsys.readouterr().out
-    assert out.count(text) == 4
+    assert out.count(text) == 5
 
 
 def test_escapes_in_foreign_text_do_not_reach_the_terminal(
@@ -88,7 +88,7 @@ def test_escapes_in_foreign_text_do_not_reach_the_terminal(
     evil = "\x1b]0;title\x07\x1b[31mtext"
     screen.line(evil)
     screen.prose(evil)
-    screen.marked("ok", evil)
+    screen.marked("ok", evil, evil)
     screen.fields([("name", evil)])
     screen.run_next((evil, evil))
     screen.listing(evil, {})
