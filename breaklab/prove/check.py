@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from breaklab.model import Lab, Project
 from breaklab.prove.scratch import TESTS_TIMEOUT_S
+from breaklab.prove.suite import run_suite
 from breaklab.ranks.jobs import TestJob, TestReport
 from breaklab.ranks.warm import WarmParent
 from breaklab.tree.workspace import ActiveBreak, changed_tests
@@ -34,7 +35,7 @@ def check_fix(project: Project, lab: Lab, active: ActiveBreak, warm: WarmParent)
         RunError: the tests could not be started.
     """
     tests = lab.tests.relative_to(project.root).as_posix()
-    report = warm.run_tests(TestJob(project.root, lab.source, (tests,), timeout_s=TESTS_TIMEOUT_S))
+    report = run_suite(warm, TestJob(project.root, lab.source, (tests,), timeout_s=TESTS_TIMEOUT_S))
     current = active.read_source(project)
     return FixVerdict(
         report=report,

@@ -16,6 +16,7 @@ from breaklab.i18n import _
 from breaklab.inject.scope import affected, changed_functions
 from breaklab.model import BreakSpec, Lab, Outcome, Project, RunPromise
 from breaklab.prove.scratch import Scratch, scratch_copy
+from breaklab.prove.suite import run_suite
 from breaklab.ranks.jobs import RunReport, TestReport
 from breaklab.ranks.launch import run_lab, time_limit
 from breaklab.ranks.outcome import judge
@@ -57,7 +58,7 @@ class Controls:
 
     def _pristine(self, warm: WarmParent) -> tuple[ControlCheck, ControlCheck]:
         with self._copy(warm) as scratch:
-            report = warm.run_tests(scratch.tests(trace_calls=True))
+            report = run_suite(warm, scratch.tests(trace_calls=True))
             self._touched = report.touched
             detail = _("pristine lab is not green: {reason}").format(reason=why_not_green(report))
             return ("green", report.green, detail), (
@@ -69,7 +70,7 @@ class Controls:
         with self._copy(warm) as scratch:
             for module in scratch.lab.source.rglob("*.py"):
                 module.write_bytes(module.read_bytes() + _FAIL_ON_PURPOSE)
-            report = warm.run_tests(scratch.tests())
+            report = run_suite(warm, scratch.tests())
             failed = bool(report.red) or report.exit_code not in (0, 5)
             return "control:red", failed, _("a lab made to fail is not red: its tests are not run")
 
@@ -122,6 +123,7 @@ class Controls:
             num_ranks=promise.num_ranks,
             hang_timeout_s=self.hang_timeout_s,
             total_timeout_s=limit_s,
+            fault=promise.fault if limit_s is not None else "",  # the reference runs without
         )
 
     def _copy(self, warm: WarmParent) -> AbstractContextManager[Scratch]:
