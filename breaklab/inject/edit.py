@@ -59,7 +59,7 @@ def inject(source: bytes, injection: Injection, *, path: str = "") -> Injected:
     """
     try:
         bom, encoding, parsed = _parsed(source, path or injection.file)
-        edits = sorted(_edits(parsed, injection), key=lambda edit: edit.start)
+        edits = _edits(parsed, injection)
         changed = _changed(parsed.text, edits)
         _check_python(changed)
         encoded = changed.encode(encoding)
@@ -68,7 +68,7 @@ def inject(source: bytes, injection: Injection, *, path: str = "") -> Injected:
         raise SiteError(message.format(encoding=encoding)) from error
     except RecursionError as error:
         raise SiteError(_("the pattern or the new code is too deeply nested")) from error
-    return Injected(bom + encoded, parsed.line_at(edits[0].start))
+    return Injected(bom + encoded, parsed.line_at(min(edit.start for edit in edits)))
 
 
 @lru_cache(maxsize=32)  # lint and proofs look at the same few files for many breaks
@@ -76,7 +76,8 @@ def _parsed(source: bytes, path: str) -> tuple[bytes, str, Source]:
     """Return the byte order mark, the encoding and the parsed source."""
     bom = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
     try:
-        encoding, _lines = tokenize.detect_encoding(io.BytesIO(source).readline)
+        head = source.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # lines as Python reads them
+        encoding, _lines = tokenize.detect_encoding(io.BytesIO(head).readline)
         encoding = "utf-8" if encoding == "utf-8-sig" else encoding
         text = source[len(bom) :].decode(encoding)
     except (SyntaxError, UnicodeDecodeError) as error:
@@ -86,7 +87,7 @@ def _parsed(source: bytes, path: str) -> tuple[bytes, str, Source]:
 
 
 def _changed(text: str, edits: list[Edit]) -> str:
-    for edit in reversed(edits):
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
@@ -164,9 +165,12 @@ def _move(source: Source, site: Site, injection: Injection) -> list[Edit]:
     moved = indent + reindented(text, old, indent, inner)
     after = injection.action is Action.MOVE_AFTER
     insertion = _insert(source, there, behind, moved, after=after)
-    if start <= insertion.start <= end:
+    edits = [insertion, _delete(source, site)]
+    if start < insertion.start < end:
+        raise SiteError(_("the statement can't be moved into itself"))
+    if _changed(source.text, edits) == source.text:
         raise SiteError(_("the statement already stands where it is to be moved"))
-    return [_delete(source, site), insertion]
+    return edits
 
 
 def _insert(source: Source, start: int, end: int, code: str, *, after: bool) -> Edit:

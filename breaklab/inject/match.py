@@ -18,7 +18,7 @@ from breaklab.i18n import _
 from breaklab.inject.pattern import flatten, many_name, one_name
 
 Captures = dict[str, tuple[cst.CSTNode, ...]]
-_MAX_COMPARISONS = 2_000_000  # about two seconds
+_MAX_COMPARISONS = 300_000  # some tenths of a second; real patterns take some thousands
 
 # Fields that hold only layout: white space, and tokens whose presence the syntax around decides.
 _LAYOUT = {
@@ -110,6 +110,7 @@ class Matcher:
 
     def _many(self, name: str, rest: Sequence[Any], code: Sequence[Any], whole: bool) -> int | None:
         for count in range(len(code) + 1):
+            self._budget.spend()
             saved = dict(self.captures)
             if self._capture(name, tuple(code[:count])):
                 taken = self.prefix(rest, code[count:], whole=whole)

@@ -65,12 +65,12 @@ def statements_at_site(
     """
     captured = _captured(source, captures)
     unit = source.module.default_indent
-    flat = indented(code, "", unit, "\n")
     wanted = parse_statements(code)
+    flat = indented(code, "", unit, "\n")
     for parenthesized in (False, True):
         try:
             found = parse_statements(_substitute(flat, captured, parenthesized=parenthesized))
-        except cst.ParserSyntaxError:
+        except SiteError:
             continue
         if _seeded(captures).sequence(wanted, found):
             template = indented(code, indent, unit, newline)

@@ -15,8 +15,10 @@ import libcst as cst
 
 from breaklab.errors import SiteError
 from breaklab.i18n import _
+from breaklab.inject.guard import check_parseable
 
 METAVARIABLE = re.compile(r"(\$\$\$|\$)([A-Z][A-Z0-9_]*)")
+_MAX_SHOWN = 8  # lines of a pattern in a message
 _ONE, _MANY = "breaklab_one_", "breaklab_many_"
 
 Statement = cst.BaseSmallStatement | cst.BaseCompoundStatement
@@ -41,21 +43,16 @@ def compile_pattern(text: str, *, as_statements: bool) -> Pattern:
     Raises:
         SiteError: it is no Python.
     """
-    code = spelled(textwrap.dedent(text).strip("\n"))
+    code = spelled(textwrap.dedent(text).strip("\r\n"))
+    what = _("the pattern `{pattern}`").format(pattern=_shortened(text))
+    check_parseable(code, what)
     if not as_statements:
         expression = parse_expression(code)
         if expression is not None and not many_name(expression):
             return Pattern(text, expression, ())
-    try:
-        statements = parse_statements(code)
-    except cst.ParserSyntaxError as error:
-        message = _("the pattern `{pattern}` is not valid Python: {reason}").format(
-            pattern=text.strip(), reason=readable(error.message)
-        )
-        raise SiteError(message) from error
+    statements = parse_statements(code)
     if all(many_name(statement) for statement in statements):
-        message = _("the pattern `{pattern}` would match anything").format(pattern=text.strip())
-        raise SiteError(message)
+        raise SiteError(_("{what} would match anything").format(what=what))
     return Pattern(text, None, tuple(statements))
 
 
@@ -63,16 +60,20 @@ def parse_statements(code: str) -> list[Statement]:
     """Return the statements of code or of a pattern.
 
     Raises:
-        libcst.ParserSyntaxError: it is no Python.
+        SiteError: it is no Python, or nested too deeply.
     """
-    return flatten(cst.parse_module(spelled(code) + "\n").body)
+    code = spelled(code)
+    check_parseable(code, _("the new code"))
+    return flatten(cst.parse_module(code + "\n").body)
 
 
 def parse_expression(code: str) -> cst.BaseExpression | None:
     """Return ``code`` as an expression, None where it is none."""
+    code = spelled(code).strip()
     try:
-        return cst.parse_expression(spelled(code).strip())
-    except cst.ParserSyntaxError:
+        check_parseable(code, _("the new code"))
+        return cst.parse_expression(code)
+    except (SiteError, cst.ParserSyntaxError):
         return None
 
 
@@ -112,6 +113,11 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         node = todo.pop()
         yield node
         todo.extend(reversed(node.children))
+
+
+def _shortened(text: str) -> str:
+    lines = text.strip().split("\n")
+    return text.strip() if len(lines) <= _MAX_SHOWN else "\n".join([*lines[:_MAX_SHOWN], "..."])
 
 
 def readable(code: str) -> str:

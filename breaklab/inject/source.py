@@ -10,6 +10,7 @@ from libcst.metadata import CodePosition, MetadataWrapper, PositionProvider
 
 from breaklab.errors import SiteError
 from breaklab.i18n import _
+from breaklab.inject.guard import check_parseable
 
 NEWLINE = re.compile(r"\r\n?|\n")
 _SHOWN = 60  # characters of code in a message
@@ -79,12 +80,11 @@ def parse_source(text: str, path: str) -> Source:
     Raises:
         SiteError: the text is no Python, or too deeply nested to look at.
     """
+    check_parseable(text, path)
     try:
         return Source(text, path)
     except cst.ParserSyntaxError as error:
-        message = _("{path} is not valid Python: line {line}: {reason}").format(
+        message = _("{path} can't be read: line {line}: {reason}").format(
             path=path, line=error.raw_line, reason=error.message
         )
         raise SiteError(message) from error
-    except RecursionError as error:
-        raise SiteError(_("{path} is too deeply nested").format(path=path)) from error
