@@ -16,7 +16,7 @@ from breaklab.tree.workspace import ActiveBreak, changed_tests
 class FixVerdict:
     """Whether the learner's fix holds, and what kind of fix it is."""
 
-    report: TestReport
+    report: TestReport | None  # None where the source is untouched: nothing to run
     changed_tests: tuple[str, ...]  # test files changed since apply, relative to the project root
     untouched: bool  # the source is still exactly as apply left it
     equals_original: bool  # the fix gives the pristine bytes
@@ -24,7 +24,8 @@ class FixVerdict:
     @property
     def solved(self) -> bool:
         """Whether the tests are green, and are the tests that were there at apply."""
-        return self.report.green and not self.changed_tests and not self.untouched
+        green = self.report is not None and self.report.green
+        return green and not self.changed_tests
 
 
 def check_fix(project: Project, lab: Lab, active: ActiveBreak, warm: WarmParent) -> FixVerdict:
@@ -34,12 +35,16 @@ def check_fix(project: Project, lab: Lab, active: ActiveBreak, warm: WarmParent)
         TreeError: the source file that the break is in is gone.
         RunError: the tests could not be started.
     """
-    tests = lab.tests.relative_to(project.root).as_posix()
-    report = run_suite(warm, TestJob(project.root, lab.source, (tests,), timeout_s=TESTS_TIMEOUT_S))
     current = active.read_source(project)
+    untouched = current == active.broken
     return FixVerdict(
-        report=report,
+        report=None if untouched else run_suite(warm, _all_tests(project, lab)),
         changed_tests=changed_tests(project, lab, active),
-        untouched=current == active.broken,
+        untouched=untouched,
         equals_original=current == active.pristine,
     )
+
+
+def _all_tests(project: Project, lab: Lab) -> TestJob:
+    tests = lab.tests.relative_to(project.root).as_posix()
+    return TestJob(project.root, lab.source, (tests,), timeout_s=TESTS_TIMEOUT_S)

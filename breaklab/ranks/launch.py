@@ -115,6 +115,7 @@ def run_lab(
     num_ranks: int | None = None,
     hang_timeout_s: float = HANG_TIMEOUT_S,
     total_timeout_s: float | None = None,
+    fault: str = "",
     on_line: Callable[[Line], None] | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
 ) -> RunReport:
@@ -130,6 +131,7 @@ def run_lab(
             num_ranks=num_ranks,
             hang_timeout_s=hang_timeout_s,
             total_timeout_s=total_timeout_s,
+            fault=fault,
             metrics_dir=Path(folder),
         )
         return warm.run_ranks(job, on_line, on_event)

@@ -67,13 +67,14 @@ def _as_json(spec: BreakSpec, verdict: FixVerdict) -> dict[str, object]:
         "untouched": verdict.untouched,
         "equals_original": verdict.equals_original,
         "changed_tests": list(verdict.changed_tests),
-        "report": report_as_json(verdict.report),
+        "report": report_as_json(verdict.report) if verdict.report else None,
     }
 
 
 def _print(screen: Screen, spec: BreakSpec, verdict: FixVerdict) -> None:
-    print_report(screen, verdict.report)
-    screen.line()
+    if verdict.report is not None:
+        print_report(screen, verdict.report)
+        screen.line()
     if not verdict.solved:
         screen.prose(_why_not(verdict), "bad")
         screen.line()

@@ -38,7 +38,7 @@ def test_an_untouched_break_is_not_solved(judged):
     verdict = judged(lambda source, tests: None)
     assert verdict.untouched
     assert not verdict.solved
-    assert len(verdict.report.red) == 2
+    assert verdict.report is None  # no need to run what apply has broken
 
 
 def test_the_original_fix_is_solved_and_recognised(judged):
