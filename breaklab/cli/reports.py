@@ -60,12 +60,12 @@ def _summary(num_red: int, num_passed: int, report: TestReport) -> str:
 
 
 def _useful_line(result: TestResult) -> str:
-    """Return the failure's own message, else the last line that says something."""
-    if result.reason:
-        return one_line(result.reason)
-    lines = [line.strip() for line in clean(result.message).splitlines() if line.strip()]
-    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
-    return (errors or lines[-1:] or [""])[0]
+    """Return what a failure says itself: its own message, or the end of a failed import."""
+    lines = [line for line in clean(result.message).splitlines() if line.strip()]
+    said = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]
+    if result.outcome.value == "error" and said:
+        return said[-1]
+    return one_line(result.reason) or (said or [line.strip() for line in lines[-1:]] or [""])[0]
 
 
 def _print_tail(screen: Screen, output: str) -> None:
