@@ -33,7 +33,7 @@ class Detector:
             processes must be on this machine.
 
     Attributes:
-        obstacle: why a rank's wait could not be seen when it mattered; empty if none was in the way.
+        obstacle: why a rank's wait could not be seen when it mattered; empty if nothing hid it.
     """
 
     def __init__(self, board: Board, pids: Sequence[int] = ()) -> None:

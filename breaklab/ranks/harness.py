@@ -9,7 +9,6 @@ needs a function that can be imported; :func:`spawn_reason` says why.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import pickle
@@ -24,22 +23,22 @@ from pathlib import Path
 from typing import Any
 
 from breaklab.i18n import _
-from breaklab.ranks.harness_host import import_before_fork, start_host
-from breaklab.ranks.harness_rank import Call, leave, send_frame, take_frames
+from breaklab.ranks.harness_host import import_before_fork
+from breaklab.ranks.harness_rank import leave, send_frame, take_frames
 from breaklab.ranks.harness_report import RanksFailed, TeamReport, failure_of
+from breaklab.ranks.harness_spawn import hand_over, reference
 from breaklab.ranks.harness_supervisor import TeamJob, supervise
 from breaklab.ranks.process import kill_group, reap
 
 __all__ = ["RanksFailed", "run_ranks", "spawn_reason"]
 
 _END_LIMIT_S = 5.0  # for a supervisor to end its ranks once its socket is closed
-_state: dict[str, Any] = {"reason": "", "host": None}
+_reasons: list[str] = []  # why ranks are not forked from this process; at most one
 
 
 def spawn_reason() -> str:
     """Why ranks are not forked from this process; empty while they are."""
-    reason: str = _state["reason"]
-    return reason
+    return _reasons[0] if _reasons else ""
 
 
 def run_ranks(
@@ -79,7 +78,7 @@ def run_ranks(
     job = TeamJob(world_size, timeout_s, records)
     bound = partial(fn, *args, **(kwargs or {}))
     report = None
-    if start == "auto" and not _state["reason"]:
+    if start == "auto" and not _reasons:
         report = _by_fork(job, bound)
     if report is None:
         report = _by_spawn(job, bound)
@@ -119,9 +118,9 @@ def _by_fork(job: TeamJob, bound: partial[Any]) -> TeamReport | None:
     """Run the ranks below a fork of this process; None if it turns out to have other threads."""
     if "torch" not in sys.modules:
         _probe()  # so that a process that can't fork anyway need not import torch
-        _state["reason"] = _threads_reason()
-    if _state["reason"]:
-        return None
+        if reason := _threads_reason():
+            _reasons.append(reason)
+            return None
     import_before_fork()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -138,7 +137,7 @@ def _by_fork(job: TeamJob, bound: partial[Any]) -> TeamReport | None:
             with contextlib.suppress(OSError):
                 os.setpgid(pid, pid)
             if reason := _threads_reason():
-                _state["reason"] = reason
+                _reasons.append(reason)
                 return None
             ours.sendall(b"g")
             return _listen(ours)
@@ -182,58 +181,14 @@ def _become_supervisor(
 
 
 def _by_spawn(job: TeamJob, bound: partial[Any]) -> TeamReport:
-    call = _reference(bound)
+    """Run the ranks below this process's clean host."""
+    call = reference(bound, spawn_reason() or _("start='spawn' was given"))
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            socket.send_fds(_host(), [b"c"], [theirs.fileno()])
+            hand_over(theirs)
         send_frame(ours.fileno(), b"j", pickle.dumps((job, call)))
         return _listen(ours)
-
-
-def _host() -> socket.socket:
-    """Return the socket to this process's clean host; start one if there is none."""
-    if _state["host"] is None or _state["host"][0] != os.getpid():
-        process, control = start_host()
-        _state["host"] = (os.getpid(), process, control)
-        atexit.register(close)
-    control = _state["host"][2]
-    assert isinstance(control, socket.socket)
-    return control
-
-
-def close() -> None:
-    """End the clean host, if this process started one."""
-    host, _state["host"] = _state["host"], None
-    if host is not None and host[0] == os.getpid():
-        host[2].close()
-        host[1].wait()
-
-
-def _reference(bound: partial[Any]) -> Call:
-    """Describe a call for a process that is no fork of this one.
-
-    Raises:
-        TypeError: the function or an argument can't be pickled.
-    """
-    fn = bound.func
-    try:
-        payload = pickle.dumps((fn, bound.args, bound.keywords))
-    except Exception as error:
-        raise TypeError(
-            _(
-                "ranks are started by spawn here, because {reason}. So the function must be one"
-                " that a module defines at its top level, and its arguments must be picklable;"
-                " {function} is not: {error}"
-            ).format(
-                reason=_state["reason"] or _("start='spawn' was given"),
-                function=getattr(fn, "__qualname__", repr(fn)),
-                error=error,
-            )
-        ) from None
-    module = getattr(fn, "__module__", "") or ""
-    file = getattr(sys.modules.get(module), "__file__", None) or ""
-    return Call(payload, module, file, tuple(sys.path), str(Path.cwd()), dict(os.environ))
 
 
 def _listen(control: socket.socket) -> TeamReport:

@@ -58,10 +58,10 @@ class RankSetup:
     world_size: int
     store_path: str
     group_timeout_s: float
-    frames_fd: int  # write: news for the supervisor
-    command_fd: int  # read: one byte each to begin and to leave
-    output_fd: int  # write: becomes stdout and stderr
-    stack_fd: int  # write: faulthandler's stack on STACK_SIGNAL
+    frames_fd: int = -1  # write: news for the supervisor
+    command_fd: int = -1  # read: one byte each to begin and to leave
+    output_fd: int = -1  # write: becomes stdout and stderr
+    stack_fd: int = -1  # write: faulthandler's stack on STACK_SIGNAL
     page: Page | None = None  # where to record what the rank communicates
 
 

@@ -7,19 +7,15 @@ process reads it and either takes the values or raises :class:`RanksFailed`.
 from __future__ import annotations
 
 import re
-import signal
 from dataclasses import dataclass, field
 
 from breaklab.i18n import _
+from breaklab.ranks.ends import explain_end, is_peer_noise
 from breaklab.ranks.jobs import RankEnd, RankWait, Stall
 from breaklab.ranks.verdict import operation_text
 
-# What torch and gloo say on a rank whose peer went away or never came: an effect, not a cause.
-_LOST_PEER = (
-    "Connection closed by peer",
-    "Connection reset by peer",
-    "Connection refused",
-    "Broken pipe",
+# What torch and gloo say on a rank whose peer did not come: an effect, not a cause.
+_LATE_PEER = (
     "Timed out waiting",
     "Application timeout caused pair closure",
     "Socket Timeout",
@@ -101,7 +97,8 @@ def is_lost_peer(error: BaseException) -> bool:
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        if any(text in str(current) for text in _LOST_PEER):
+        text = str(current)
+        if is_peer_noise(text) or any(late in text for late in _LATE_PEER):
             return True
         current = current.__cause__ or current.__context__
     return False
@@ -141,25 +138,14 @@ def _own_end(rank: RankReport) -> float | None:
 
 
 def _headline(rank: RankReport) -> str:
-    if rank.failure is not None:
-        return _("rank {rank} failed first: {error}").format(
-            rank=rank.rank, error=rank.failure.error
-        )
     code = rank.exit_code or 0
-    if code < 0:
-        return _("rank {rank} failed first: it was killed by {signal}").format(
-            rank=rank.rank, signal=_signal_name(-code)
-        )
-    return _("rank {rank} failed first: it left with exit code {code} and no value").format(
-        rank=rank.rank, code=code
-    )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    if rank.failure is not None:
+        error = rank.failure.error
+    elif code < 0:
+        error = explain_end(rank.rank, code, 0.0, rank.output.splitlines()).error
+    else:
+        error = _("left with exit code {code} and no value").format(code=code)
+    return _("rank {rank} failed first: {error}").format(rank=rank.rank, error=error)
 
 
 def _detail(rank: RankReport) -> str:
