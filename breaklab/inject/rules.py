@@ -13,7 +13,7 @@ from collections import Counter
 from breaklab.errors import Finding
 from breaklab.i18n import _
 from breaklab.inject.diff import changed_lines
-from breaklab.inject.forbidden import forbidden_uses
+from breaklab.inject.forbidden import new_forbidden_uses
 from breaklab.model import LANGUAGES, BreakSpec, Text
 from breaklab.spec.breaks import place_of
 
@@ -66,11 +66,11 @@ def _one_bug(spec: BreakSpec, pristine: bytes, broken: bytes) -> list[Finding]:
 
 
 def _hunks(pristine: bytes, broken: bytes) -> int:
-    """Count runs of changed lines; blank lines between two don't part them."""
+    """Count hunks as a unified diff has them: changes that share context are one."""
     matcher = difflib.SequenceMatcher(
         None, pristine.split(b"\n"), broken.split(b"\n"), autojunk=False
     )
-    return sum(1 for tag, *_span in matcher.get_opcodes() if tag != "equal")
+    return len(list(matcher.get_grouped_opcodes()))
 
 
 def _conditionals(source: bytes) -> int:
@@ -93,10 +93,9 @@ def _two_lines(spec: BreakSpec, removed: list[bytes], added: list[bytes]) -> lis
 
 def _harmless(spec: BreakSpec, pristine: bytes, broken: bytes) -> list[Finding]:
     """R4: the new code imports nothing, runs nothing, opens nothing."""
-    new = Counter(forbidden_uses(broken)) - Counter(forbidden_uses(pristine))
     return [
         _finding(spec, "R4", "inject", _("the new code uses {what}").format(what=what))
-        for what in sorted(new)
+        for what in new_forbidden_uses(pristine, broken)
     ]
 
 
@@ -104,21 +103,28 @@ def _hints_do_not_leak(spec: BreakSpec, removed: list[bytes], added: list[bytes]
     """R7: hint 1 names no identifier of the fix, and no hint holds a changed line."""
     findings = []
     lines = [line.decode("utf-8", errors="replace") for line in (*removed, *added)]
-    shown = [squeezed for line in lines if len(squeezed := _squeezed(line)) >= _MIN_LINE]
+    codes = [_squeezed(_without_comment(line)) for line in lines]
+    shown = [code for code in codes if len(code) >= _MIN_LINE]
     secret = _fix_identifiers(spec, lines)
     for level, hint in enumerate(spec.hints, start=1):
         for language, text in hint.by_language.items():
             if any(line in _squeezed(text) for line in shown):
                 message = _("hint {level} ({language}) holds a changed line")
                 message = message.format(level=level, language=language)
-                findings.append(_finding(spec, "R7", "hints", message))
+                findings.append(_finding(spec, "R7", _hint_key(spec, level, language), message))
             words = set(re.findall(r"[A-Za-z_]\w*", text))
             if level == 1 and (leaked := sorted(secret & words)):
                 message = _("hint 1 ({language}) names {names}, which the fix changes").format(
                     language=language, names=", ".join(leaked)
                 )
-                findings.append(_finding(spec, "R7", "hints", message))
+                findings.append(_finding(spec, "R7", _hint_key(spec, level, language), message))
     return findings
+
+
+def _hint_key(spec: BreakSpec, level: int, language: str) -> str:
+    """Return the key path of a hint's text, in whichever of the two forms the spec has it."""
+    base = f"hint_{level}" if f"hint_{level}" in spec.lines else f"hints[{level - 1}]"
+    return f"{base}.{language}" if f"{base}.{language}" in spec.lines else base
 
 
 def _fix_identifiers(spec: BreakSpec, lines: list[str]) -> set[str]:
@@ -149,8 +155,14 @@ def _names(line: str) -> set[str]:
     return names
 
 
+def _without_comment(line: str) -> str:
+    """Return a line of code without the comment behind it; a line that is a comment as it is."""
+    code = re.split(r"\s+# ", line, maxsplit=1)[0]
+    return code if code.strip() else line
+
+
 def _squeezed(text: str) -> str:
-    return re.sub(r"\s+", "", text.partition("#")[0] if text.lstrip()[:1] != "#" else text)
+    return re.sub(r"\s+", "", text)
 
 
 def _languages(spec: BreakSpec) -> list[Finding]:
@@ -160,7 +172,7 @@ def _languages(spec: BreakSpec) -> list[Finding]:
         ("symptom", "symptom", spec.symptom),
         ("hidden_cause", "hidden_cause", spec.hidden_cause),
         ("lesson", "lesson", spec.lesson),
-        *((f"hint {n}", "hints", hint) for n, hint in enumerate(spec.hints, start=1)),
+        *((f"hint {n}", _hint_key(spec, n, ""), hint) for n, hint in enumerate(spec.hints, 1)),
     ]
     return [
         _finding(
