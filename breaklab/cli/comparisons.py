@@ -35,6 +35,8 @@ def print_comparison(screen: Screen, comparison: Comparison) -> None:
             (_("broken run"), _side_text(comparison.broken)),
         ]
     )
+    for detail in comparison.broken.judged.details:
+        screen.prose(f"- {detail}", indent=2)
     panels = comparison.panels[:_MAX_PANELS]
     for panel in panels:
         screen.line()

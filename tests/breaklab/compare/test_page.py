@@ -173,6 +173,11 @@ def test_curve_with_nan_and_one_that_spans_decades_are_drawn() -> None:
     assert "curve-broken-0" in draw(Chart("c", "t", "d", "step", "loss", (only_nan,), (0, 0)))
 
 
+def test_dollar_signs_in_a_key_are_no_formula() -> None:
+    curve = Curve("broken", 0, ((0, 1.0),), "broken 0")
+    assert ">$x^2$</text>" in draw(Chart("c", "t", "d", "step", "$x^2$", (curve,), (0, 0)))
+
+
 def test_long_curve_stays_small() -> None:
     points = tuple((step, (step % 17) / 17) for step in range(5000))
     curve = Curve("broken", 0, points, "broken 0")
