@@ -35,3 +35,13 @@ def complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:
         runs = spec.runs if spec else ()
         return [run.variant for run in runs if run.variant.startswith(incomplete)]
     return []
+
+
+def complete_family(incomplete: str) -> list[str]:
+    """Return the families of breaks that start with ``incomplete``."""
+    from breaklab.cli.lookup import open_project
+
+    with suppress(BreaklabError, OSError):
+        families = {spec.family for spec in open_project().catalogue.specs.values()}
+        return sorted(family for family in families if family.startswith(incomplete))
+    return []

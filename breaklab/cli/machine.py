@@ -85,6 +85,7 @@ def examine_project(project: Project, labs: list[Lab]) -> Iterator[Finding]:
     """Yield whether breaklab can read and write what it must in this project."""
     yield Finding("project", OK, str(project.root))
     yield _writable("state", project.state_dir, _("breaklab keeps its records there"))
+    yield _lock(project)
     for lab in labs:
         yield _writable(f"lab {lab.name}", lab.source, _("apply and revert write there"))
 
@@ -177,6 +178,22 @@ def _loopback() -> Finding:
         remedy = _("ranks talk over 127.0.0.1; allow it in this sandbox")
         return Finding("loopback", FAIL, str(error), remedy)
     return Finding("loopback", OK, "127.0.0.1")
+
+
+def _lock(project: Project) -> Finding:
+    """Say whether another breaklab is changing the tree right now."""
+    from breaklab.tree.lock import BusyError, tree_lock
+
+    if not project.state_dir.is_dir():
+        return Finding("lock", OK, _("free"))
+    try:
+        with tree_lock(project):
+            return Finding("lock", OK, _("free"))
+    except BusyError as error:
+        return Finding("lock", WARN, error.message, error.hint)
+    except OSError as error:
+        remedy = _("remove {path} if no breaklab is running").format(path=project.state_dir / "lock")
+        return Finding("lock", FAIL, error.strerror or str(error), remedy)
 
 
 def _writable(name: str, folder: Path, purpose: str) -> Finding:

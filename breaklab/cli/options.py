@@ -12,10 +12,6 @@ import typer
 from breaklab.cli.complete import complete_bug_id, complete_variant
 from breaklab.i18n import _
 
-BugId = Annotated[
-    str,
-    typer.Argument(metavar="ID", help=_("The break, as in list."), autocompletion=complete_bug_id),
-]
 OptionalBugId = Annotated[
     str | None,
     typer.Argument(

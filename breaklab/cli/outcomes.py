@@ -60,13 +60,22 @@ def run_as_json(
     request: RunRequest, judged: Judged, report: RunReport, code: ExitCode, *, diagnose: bool
 ) -> dict[str, Any]:
     """Return a run as a JSON object; where ranks wait only for who asked for a diagnosis."""
-    stall = report.stall
     return {
         "bug_id": request.public_id,
         "lab": request.lab.name,
         "variant": request.variant or None,
         "args": list(request.args),
         "num_ranks": request.num_ranks,
+        **ends_as_json(judged, report, code, diagnose=diagnose),
+    }
+
+
+def ends_as_json(
+    judged: Judged, report: RunReport, code: ExitCode, *, diagnose: bool
+) -> dict[str, Any]:
+    """Return how a run ended, lab or not, as part of a JSON object."""
+    stall = report.stall
+    return {
         "outcome": judged.outcome.value,
         "summary": judged.summary,
         "details": list(_details(judged, diagnose)),
@@ -86,6 +95,13 @@ def print_outcome(
     screen: Screen, request: RunRequest, judged: Judged, report: RunReport, *, diagnose: bool
 ) -> None:
     """Print the outcome, the evidence for it, and what to run next."""
+    print_judged(screen, judged, report, diagnose=diagnose)
+    screen.line()
+    screen.run_next(*_next_steps(request, judged.outcome, diagnose))
+
+
+def print_judged(screen: Screen, judged: Judged, report: RunReport, *, diagnose: bool) -> None:
+    """Print the outcome and the evidence for it."""
     screen.line()
     good = judged.outcome is Outcome.HEALTHY
     screen.prose(outcome_sentence(judged.outcome), "good" if good else "bad")
@@ -95,8 +111,6 @@ def print_outcome(
         screen.prose(detail, indent=2)
     if diagnose and report.stall:
         print_waits(screen, report.stall.waits)
-    screen.line()
-    screen.run_next(*_next_steps(request, judged.outcome, diagnose))
 
 
 def _details(judged: Judged, diagnose: bool) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from breaklab.cli.lookup import OpenProject
+from breaklab.cli.notes import note_event
+from breaklab.cli.render import Screen
 from breaklab.cli.variants import find_variant
 from breaklab.errors import BreaklabError
 from breaklab.i18n import _
@@ -144,14 +146,19 @@ def judge_run(
 
 
 def record_run(
-    opened: OpenProject, request: RunRequest, judged: Judged, report: RunReport, *, diagnosed: bool
+    screen: Screen,
+    opened: OpenProject,
+    request: RunRequest,
+    judged: Judged,
+    report: RunReport,
+    *,
+    diagnosed: bool,
 ) -> None:
     """Note in the project's events what was run and how it went; without a break, nothing."""
-    from breaklab.tree.events import append_event
-
     if request.spec is None:
         return
-    append_event(
+    note_event(
+        screen,
         opened.project,
         "run",
         request.spec.bug_id,

@@ -20,6 +20,6 @@ def find_variant(spec: BreakSpec, variant: str | None) -> RunPromise | None:
             return promise
     known = ", ".join(promise.variant for promise in spec.runs) or _("none")
     raise BreaklabError(
-        _("{bug_id} has no variant {variant!r}").format(bug_id=spec.bug_id, variant=variant),
+        _("there is no variant {variant!r}").format(variant=variant),
         hint=_("its variants: {known}").format(known=known),
     )

@@ -32,8 +32,16 @@ def shown_levels(events: Iterable[Event], bug_id: str) -> frozenset[int]:
     return frozenset(level for level in levels if type(level) is int)
 
 
-def choose_hint(spec: BreakSpec, shown: frozenset[int], level: int | None = None) -> NextHint:
+def choose_hint(
+    spec: BreakSpec, shown: frozenset[int], level: int | None = None, *, name: str = ""
+) -> NextHint:
     """Return the level to show: ``level`` itself, else the first unseen one, else the last.
+
+    Args:
+        spec: the break.
+        shown: the levels seen before.
+        level: the level asked for, if one was.
+        name: how the break is called in messages; default: its bug id.
 
     Raises:
         BreaklabError: the spec has no hint of that level; the message says which there are.
@@ -43,16 +51,15 @@ def choose_hint(spec: BreakSpec, shown: frozenset[int], level: int | None = None
         unseen = [each for each in range(1, num_levels + 1) if each not in shown]
         level = unseen[0] if unseen else num_levels
     if not 1 <= level <= num_levels:
-        raise _no_such_level(spec.bug_id, level, num_levels)
+        raise _no_such_level(name or spec.bug_id, level, num_levels)
     return NextHint(level, level in shown)
 
 
-def _no_such_level(bug_id: str, level: int, num_levels: int) -> BreaklabError:
+def _no_such_level(name: str, level: int, num_levels: int) -> BreaklabError:
     levels = ", ".join(str(each) for each in range(1, num_levels + 1))
     message = ngettext(
-        "{bug_id} has no hint of level {level}; its only level is {levels}",
-        "{bug_id} has no hint of level {level}; its levels are {levels}",
+        "{name} has no hint of level {level}; its only level is {levels}",
+        "{name} has no hint of level {level}; its levels are {levels}",
         num_levels,
-    ).format(bug_id=bug_id, level=level, levels=levels)
-    hint = _("the next unseen one: breaklab hint {bug_id}").format(bug_id=bug_id)
-    return BreaklabError(message, hint=hint)
+    ).format(name=name, level=level, levels=levels)
+    return BreaklabError(message, hint=_("without --level the next unseen one comes"))

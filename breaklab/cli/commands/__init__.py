@@ -18,6 +18,7 @@ MODULES = {
     "check": "check",
     "revert": "revert",
     "reveal": "reveal",
+    "launch": "launch",
     "lint": "lint",
     "verify": "verify",
     "doctor": "doctor",

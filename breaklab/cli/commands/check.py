@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from breaklab.cli.lookup import nothing_applied, open_project
+from breaklab.cli.notes import note_event
 from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.cli.reports import print_report, report_as_json
@@ -14,7 +15,6 @@ from breaklab.cli.story import print_lesson
 from breaklab.errors import ExitCode
 from breaklab.i18n import _
 from breaklab.model import BreakSpec
-from breaklab.tree.events import append_event
 
 if TYPE_CHECKING:
     from breaklab.prove.check import FixVerdict
@@ -48,21 +48,22 @@ def check(
     lab = opened.lab_of(spec)
     with warm_parent(lab) as warm:
         verdict = check_fix(opened.project, lab, active, warm)
-    append_event(opened.project, "checked", spec.bug_id, solved=verdict.solved)
+    note_event(screen, opened.project, "checked", spec.bug_id, solved=verdict.solved)
     if verdict.solved:
         with Workspace.open(opened.project) as workspace:
             workspace.mark_solved(spec.bug_id, original=verdict.equals_original)
     if json:
-        screen.json(_as_json(spec, verdict))
+        public_id = spec.bug_id if verdict.solved else opened.public_id(spec)
+        screen.json(_as_json(public_id, verdict))
     else:
         _print(screen, spec, verdict)
     if not verdict.solved:
         raise typer.Exit(int(ExitCode.NEGATIVE))
 
 
-def _as_json(spec: BreakSpec, verdict: FixVerdict) -> dict[str, object]:
+def _as_json(public_id: str | None, verdict: FixVerdict) -> dict[str, object]:
     return {
-        "bug_id": spec.bug_id,
+        "bug_id": public_id,
         "solved": verdict.solved,
         "untouched": verdict.untouched,
         "equals_original": verdict.equals_original,
@@ -87,7 +88,9 @@ def _print(screen: Screen, spec: BreakSpec, verdict: FixVerdict) -> None:
         if verdict.equals_original
         else _("Your fix is another one than the original, and it meets every invariant.")
     )
-    screen.prose(_("Solved: {bug_id}.").format(bug_id=spec.bug_id) + " " + kind, "good")
+    screen.prose(
+        _("Solved: {bug_id}.").format(bug_id=f"{spec.bug_id} {spec.slug}") + " " + kind, "good"
+    )
     screen.line()
     print_lesson(screen, spec)
     screen.line()

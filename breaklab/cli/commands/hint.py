@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
-from breaklab.cli.lookup import open_project
+from breaklab.cli.lookup import label, open_project
+from breaklab.cli.notes import note_event
 from breaklab.cli.options import OptionalBugId, examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.i18n import _, language
 from breaklab.learn.hints import HINT_SHOWN, choose_hint, shown_levels
-from breaklab.tree.events import append_event, read_events
+from breaklab.tree.events import read_events
 
 
 def register(app: typer.Typer) -> None:
@@ -35,15 +36,16 @@ def show_hint(
     screen: Screen = ctx.obj
     opened = open_project(screen)
     spec = opened.spec(bug_id)
+    public_id = opened.public_id(spec, named=bug_id is not None)
     shown = shown_levels(read_events(opened.project), spec.bug_id)
-    chosen = choose_hint(spec, shown, level)
+    chosen = choose_hint(spec, shown, level, name=label(public_id))
     text = spec.hints[chosen.level - 1].get(language())
-    append_event(opened.project, HINT_SHOWN, spec.bug_id, level=chosen.level)
+    note_event(screen, opened.project, HINT_SHOWN, spec.bug_id, level=chosen.level)
     num_levels = len(spec.hints)
     if json:
         screen.json(
             {
-                "bug_id": spec.bug_id,
+                "bug_id": public_id,
                 "level": chosen.level,
                 "levels": num_levels,
                 "text": text,
@@ -51,14 +53,17 @@ def show_hint(
             }
         )
         return
-    heading = _("Hint {level} of {num_levels} for {bug_id}")
-    screen.heading(heading.format(level=chosen.level, num_levels=num_levels, bug_id=spec.bug_id))
+    heading = _("Hint {level} of {num_levels} for {name}")
+    screen.heading(heading.format(level=chosen.level, num_levels=num_levels, name=label(public_id)))
     screen.prose(text, indent=2)
     screen.line()
-    screen.prose(_what_next(shown | {chosen.level}, num_levels), "quiet")
+    screen.prose(_what_next(shown | {chosen.level}, num_levels, bug_id), "quiet")
 
 
-def _what_next(shown: frozenset[int], num_levels: int) -> str:
+def _what_next(shown: frozenset[int], num_levels: int, bug_id: str | None) -> str:
+    named = f" {bug_id}" if bug_id else ""
     if len(shown) < num_levels:
-        return _("Still stuck after trying that? The next level: breaklab hint")
-    return _("That was every hint. To give up and read the answer: breaklab reveal")
+        text = _("Still stuck after trying that? The next level: {command}")
+        return text.format(command=f"breaklab hint{named}")
+    text = _("That was every hint. To give up and read the answer: {command}")
+    return text.format(command=f"breaklab reveal{named}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from breaklab.cli.lookup import open_project
+from breaklab.cli.lookup import label, open_project
 from breaklab.cli.options import OptionalBugId, examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.cli.story import print_lesson
@@ -41,7 +41,7 @@ def reveal(
     spec = opened.spec(bug_id)
     # The answer is no spoiler, and reading it no giving up, once the learner has found it.
     if state_of(read_events(opened.project), spec.bug_id) is State.OPEN:
-        _confirm(spec, yes)
+        _confirm(label(opened.public_id(spec, named=bug_id is not None)), yes)
         append_event(opened.project, REVEALED, spec.bug_id)
     if json:
         screen.json(_as_json(spec))
@@ -49,17 +49,15 @@ def reveal(
         _print(screen, spec)
 
 
-def _confirm(spec: BreakSpec, yes: bool) -> None:
+def _confirm(name: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
         raise BreaklabError(
-            _("reveal shows the answer to {bug_id} and records that you gave up").format(
-                bug_id=spec.bug_id
-            ),
+            _("reveal shows the answer to {name} and records that you gave up").format(name=name),
             hint=_("if you want that, add --yes"),
         )
-    question = _("Give up on {bug_id} and see the answer?").format(bug_id=spec.bug_id)
+    question = _("Give up on {name} and see the answer?").format(name=name)
     if not typer.confirm(question, err=True):
         raise typer.Exit
 

@@ -98,7 +98,7 @@ def run(
             ),
         )
     code = exit_code_of(judged.outcome, report)
-    record_run(opened, request, judged, report, diagnosed=diagnose)
+    record_run(screen, opened, request, judged, report, diagnosed=diagnose)
     if json:
         screen.json(run_as_json(request, judged, report, code, diagnose=diagnose))
     else:

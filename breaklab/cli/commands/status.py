@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.lookup import OpenProject, label, open_project
 from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.cli.text import first_line
@@ -51,10 +51,11 @@ def _applied(opened: OpenProject) -> dict[str, Any] | None:
     if active is None or spec is None:
         return None
     events = read_events(opened.project)
+    hidden = opened.public_id(spec) is None
     return {
-        "bug_id": spec.bug_id,
-        "lab": opened.lab_of(spec).name,
-        "symptom": first_line(spec.symptom.get(language())),
+        "bug_id": opened.public_id(spec),
+        "lab": active.lab,
+        "symptom": None if hidden else first_line(spec.symptom.get(language())),
         "source": active.source_state(opened.project).value,
         "hints_shown": sorted(shown_levels(events, spec.bug_id)),
         "num_hints": len(spec.hints),
@@ -90,8 +91,8 @@ def _print(
     screen.fields(
         [
             *pairs,
-            (_("Applied"), f"{applied['bug_id']} ({applied['lab']})"),
-            (_("Symptom"), applied["symptom"]),
+            (_("Applied"), f"{label(applied['bug_id'])} ({applied['lab']})"),
+            (_("Symptom"), applied["symptom"] or _("see for yourself: breaklab run")),
             (_("Source"), _source_words()[applied["source"]]),
             (_("Hints"), hints),
         ]

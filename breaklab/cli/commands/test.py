@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.notes import note_event
 from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.cli.reports import print_report, report_as_json
@@ -39,7 +40,6 @@ def run_tests(
     """Run the tests and print a compact report; exit 1 when one is red."""
     from breaklab.ranks.jobs import TestJob
     from breaklab.ranks.launch import warm_parent
-    from breaklab.tree.events import append_event
 
     screen: Screen = ctx.obj
     opened = open_project(screen)
@@ -52,7 +52,8 @@ def run_tests(
         report = warm.run_tests(job)
     if opened.active:
         num_red = len(report.red)
-        append_event(opened.project, "test", opened.active.bug_id, red=num_red, green=report.green)
+        bug_id = opened.active.bug_id
+        note_event(screen, opened.project, "test", bug_id, red=num_red, green=report.green)
     if json:
         screen.json(report_as_json(report))
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from breaklab.cli.complete import complete_bug_id
-from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.lookup import OpenProject, label, open_project
 from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError, ExitCode
@@ -62,17 +62,25 @@ def verify(
     opened = open_project(screen)
     specs = _choose(opened, bug_ids or [], everything)
     broken = [] if bug_ids else list(opened.catalogue.broken.values())
+    # With no ID, the applied break is proven: the verdict must not name a mystery.
+    public_ids = {
+        spec.bug_id: spec.bug_id if bug_ids or everything else opened.public_id(spec)
+        for spec in specs
+    }
     proofs = []
     for proof in _prove_all(opened, specs, jobs):
         proofs.append(proof)
         if not json:
-            _print_proof(screen, proof)
+            _print_proof(screen, proof, label(public_ids[proof.bug_id]))
     proven = not broken and all(proof.proven for proof in proofs)
     if json:
         screen.json(
             {
                 "proven": proven,
-                "proofs": [_as_json(proof) for proof in sorted(proofs, key=lambda p: p.bug_id)],
+                "proofs": [
+                    _as_json(proof, public_ids[proof.bug_id])
+                    for proof in sorted(proofs, key=lambda proof: proof.bug_id)
+                ],
                 "broken": [error.message for error in broken],
             }
         )
@@ -122,9 +130,9 @@ def _prove_all(opened: OpenProject, specs: list[BreakSpec], jobs: int) -> Iterat
             yield future.result()
 
 
-def _as_json(proof: Proof) -> dict[str, Any]:
+def _as_json(proof: Proof, public_id: str | None) -> dict[str, Any]:
     return {
-        "bug_id": proof.bug_id,
+        "bug_id": public_id,
         "proven": proof.proven,
         "checks": [asdict(check) for check in proof.checks],
         "phases": [{"name": each.name, "seconds": round(each.seconds, 3)} for each in proof.phases],
@@ -132,11 +140,11 @@ def _as_json(proof: Proof) -> dict[str, Any]:
     }
 
 
-def _print_proof(screen: Screen, proof: Proof) -> None:
+def _print_proof(screen: Screen, proof: Proof, name: str) -> None:
     seconds = sum(phase.seconds for phase in proof.phases)
     word = _("proven") if proof.proven else _("NOT PROVEN")
-    text = _("{bug_id}  {word}  {checks} checks in {seconds:.1f} s").format(
-        bug_id=proof.bug_id, word=word, checks=len(proof.checks), seconds=seconds
+    text = _("{name}  {word}  {checks} checks in {seconds:.1f} s").format(
+        name=name, word=word, checks=len(proof.checks), seconds=seconds
     )
     screen.line(text, "good" if proof.proven else "bad")
     for check in proof.checks:

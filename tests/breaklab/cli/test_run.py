@@ -100,7 +100,7 @@ def test_the_number_of_ranks_can_be_chosen(breaklab: Breaklab) -> None:
 def test_a_variant_that_does_not_exist_names_those_that_do(breaklab: Breaklab) -> None:
     breaklab("apply", "35-01")
     assert breaklab("run", "--variant", "loud", code=2).err == (
-        "Error: 35-01 has no variant 'loud'\nits variants: stall, silent, error\n"
+        "Error: there is no variant 'loud'\nits variants: stall, silent, error\n"
     )
 
 
