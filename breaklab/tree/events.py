@@ -6,6 +6,7 @@ full disk tore is skipped by the reader and stays in the file.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -53,7 +54,9 @@ def _append_line(path: Path, line: bytes) -> None:
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        os.write(descriptor, b"\n" + line if torn else line)
+        content = b"\n" + line if torn else line
+        if os.write(descriptor, content) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(descriptor)
     step("event: written")

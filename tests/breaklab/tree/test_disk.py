@@ -204,6 +204,18 @@ def test_reading_works_where_nothing_may_be_written(learner, monkeypatch):
         append_event(learner.project, "hint", "35-01", level=1)
 
 
+def test_an_event_that_fits_only_in_part_is_told_and_the_next_one_is_whole(learner, monkeypatch):
+    real = os.write
+    append_event(learner.project, "hint", "35-01", level=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:20]))
+        with pytest.raises(TreeError, match="the disk is full"):
+            append_event(learner.project, "hint", "35-01", level=2)
+    append_event(learner.project, "hint", "35-01", level=3)
+    levels = [event.data["level"] for event in read_events(learner.project)]
+    assert levels == [1, 3]
+
+
 def test_a_real_file_size_limit_fails_the_write_and_changes_nothing(learner):
     # The kernel refuses the write in the middle of the file, as it does on a full disk.
     done = _apply_in_a_process(learner, size=400_000, limit=300_000)
