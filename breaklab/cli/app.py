@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import breaklab
-from breaklab.cli.boundary import BreaklabGroup
+from breaklab.cli.boundary import BreaklabGroup, own_length
 from breaklab.cli.render import Screen
 from breaklab.i18n import _, default_language, language, set_language
 from breaklab.model import LANGUAGES
@@ -30,7 +30,7 @@ def main() -> None:
 
 def requested_language(args: Sequence[str]) -> str:
     """Return the language for help and messages, before the arguments are parsed for real."""
-    ours = list(args[: args.index("--")]) if "--" in args else list(args)
+    ours = args[: own_length(args)]
     for index, arg in enumerate(ours):
         value = arg.removeprefix("--lang=") if arg.startswith("--lang=") else ""
         if arg == "--lang" and index + 1 < len(ours):

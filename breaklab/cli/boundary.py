@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError, ExitCode
 from breaklab.i18n import _
 
+_TAKES_THE_REST = ("launch",)
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 _TYPERS_OWN: tuple[type[Exception], ...] = (
     typer.Exit,
@@ -61,9 +62,18 @@ class BreaklabGroup(TyperGroup):
             return super().invoke(ctx)
 
 
+def own_length(args: Sequence[str]) -> int:
+    """Return how many of ``args`` are breaklab's to read: what follows ``--`` is a training's.
+
+    What follows ``launch`` is left to that command: a script's options may be called like ours.
+    """
+    ends = [args.index(word) for word in ("--", *_TAKES_THE_REST) if word in args]
+    return min(ends, default=len(args))
+
+
 def hoist_global_options(args: list[str]) -> list[str]:
-    """Move ``--lang X`` and ``--no-color`` to the front; what follows ``--`` is not ours."""
-    end = args.index("--") if "--" in args else len(args)
+    """Move ``--lang X`` and ``--no-color`` to the front, from wherever they may stand."""
+    end = own_length(args)
     front: list[str] = []
     rest: list[str] = []
     index = 0

@@ -192,7 +192,9 @@ def _lock(project: Project) -> Finding:
     except BusyError as error:
         return Finding("lock", WARN, error.message, error.hint)
     except OSError as error:
-        remedy = _("remove {path} if no breaklab is running").format(path=project.state_dir / "lock")
+        remedy = _("remove {path} if no breaklab is running").format(
+            path=project.state_dir / "lock"
+        )
         return Finding("lock", FAIL, error.strerror or str(error), remedy)
 
 

@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Add ``compare`` to the app."""
     app.command(
         "compare",
+        short_help=_("Run the healthy and the broken lab side by side."),
         help=_(
             "Run the healthy and the broken lab with the same arguments, on scratch copies, and "
             "show where they part. It shows more than run does, so it is recorded as help used."

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
     """Add ``doctor`` to the app."""
     app.command(
         "doctor",
-        help=_("Check this machine and this folder: each line ok, warn or FAIL, with a remedy."),
+        help=_("Check this machine and this folder. Each line is ok, warn or FAIL, with a remedy."),
         epilog=examples("breaklab doctor"),
     )(doctor)
 

@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
     """Add ``launch`` to the app."""
     app.command(
         "launch",
+        short_help=_("Start and watch any torch.distributed script; no lab needed."),
         help=_(
             "Start and watch the ranks of any torch.distributed script, no lab needed: it sees "
             "torchrun's environment variables, and a deadlock is proven in under a second."

@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
     """Add ``lint`` to the app."""
     app.command(
         "lint",
-        help=_("Check specs without running them: form, texts, site, fix, hard rules."),
+        help=_("Check specs without running them. Looks at form, texts, site, fix and hard rules."),
         epilog=examples("breaklab lint breaks/35-01.yaml"),
     )(lint)
 

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
     """Add ``list`` to the app."""
     app.command(
         "list",
-        help=_("Show the breaks: id, family, difficulty, symptom, and where you stand."),
+        help=_("Show the breaks and where you stand with each."),
         epilog=examples("breaklab list --json | jq '.breaks[].bug_id'"),
     )(list_breaks)
 

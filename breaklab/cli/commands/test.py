@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
     """Add ``test`` to the app."""
     app.command(
         "test",
-        help=_("Run the lab's tests on your tree: what is red, and why, in a line each."),
+        help=_("Run the lab's tests: what is red, and why, in a line each."),
         epilog=examples("breaklab test -- -k step_zero"),
     )(run_tests)
 

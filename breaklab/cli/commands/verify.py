@@ -30,8 +30,8 @@ def register(app: typer.Typer) -> None:
     app.command(
         "verify",
         help=_(
-            "Prove breaks: green, apply, red as promised, each variant's outcome, fix, revert, "
-            "green again. Works on scratch copies; your tree is not changed."
+            "Prove breaks on scratch copies; your tree is not changed. A proof is: green, apply, "
+            "red as promised, each variant's outcome, the fix, revert, green again."
         ),
         epilog=examples("breaklab verify 35-01", "breaklab verify --all --jobs 4 --json"),
     )(verify)

@@ -90,6 +90,8 @@ def test_without_a_project_the_log_goes_to_the_temporary_folder(
         (["list", "--lang=es", "--json"], ["--lang=es", "list", "--json"]),
         (["--no-color", "list"], ["--no-color", "list"]),
         (["run", "--no-color", "--", "--lang", "fr"], ["--no-color", "run", "--", "--lang", "fr"]),
+        (["launch", "x.py", "--no-color"], ["launch", "x.py", "--no-color"]),
+        (["--lang", "es", "launch", "x.py"], ["--lang", "es", "launch", "x.py"]),
         (["list", "--lang"], ["list", "--lang"]),
         ([], []),
     ],

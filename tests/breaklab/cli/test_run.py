@@ -156,9 +156,7 @@ def test_a_fault_that_cannot_be_read_is_a_users_mistake(breaklab: Breaklab, faul
     assert fault in breaklab("run", "--fault", fault, code=2).err
 
 
-def test_a_missing_interpreter_is_one_clear_message(
-    breaklab: Breaklab, tiny_project: Path
-) -> None:
+def test_a_missing_interpreter_is_one_clear_message(breaklab: Breaklab, tiny_project: Path) -> None:
     manifest = tiny_project / "lab" / "lab.yaml"
     manifest.write_text(manifest.read_text() + "python: /no/such/python\n")
     err = breaklab("run", code=2).err
