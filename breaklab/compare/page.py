@@ -104,7 +104,8 @@ def _headings(comparison: Comparison) -> dict[str, str]:
         "timeline": _("Timeline of collectives"),
         "timeline_note": _(
             "Time runs to the right, in milliseconds since the run's first operation, on the same "
-            "scale for both runs. What never returned is striped, up to the edge."
+            "scale for both runs; scroll sideways for the rest. What never returned is striped, "
+            "up to the edge."
         ),
         "operations_table": _("Show the operations as a table"),
         "rank": _("rank"),

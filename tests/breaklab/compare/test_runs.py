@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from breaklab.cli.app import build_app
+from breaklab.ranks.warm import WarmParent
+from breaklab.spec.project import find_project, load_labs
 from breaklab.tree.events import read_events
+from breaklab.tree.workspace import Workspace
 
 TRAIN = """\
 import argparse
@@ -134,9 +140,19 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmParent]:
+    """One warm parent for all commands: each would import torch anew."""
+    with WarmParent("", ("torch", "torch.distributed")) as parent:
+        yield parent
+
+
 @pytest.fixture
-def breaklab(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def breaklab(
+    project: Path, warm: WarmParent, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
     monkeypatch.chdir(project)
+    monkeypatch.setattr("breaklab.ranks.launch.warm_parent", lambda lab: nullcontext(warm))
     monkeypatch.delenv("BREAKLAB_LANG", raising=False)
 
     def run(*args: str, code: int = 0) -> Any:
@@ -205,13 +221,11 @@ def test_applied_break_is_compared_as_the_tree_stands(
     source = project / "lab/src/talk/mean.py"
     breaklab("apply", "35-01")
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(project)
-            broken = json.loads(breaklab("compare", "--json").stdout)
-            # Halfway to a fix: what is compared is the learner's file, not the spec's break.
-            source.write_text(source.read_text().replace("total * 1.0", "total / world_size"))
-            fixed = json.loads(breaklab("compare", "--json").stdout)
-            other = json.loads(breaklab("compare", "35-02", "--json").stdout)
+        broken = json.loads(breaklab("compare", "--json").stdout)
+        # Halfway to a fix: what is compared is the learner's file, not the spec's break.
+        source.write_text(source.read_text().replace("total * 1.0", "total / world_size"))
+        fixed = json.loads(breaklab("compare", "--json").stdout)
+        other = json.loads(breaklab("compare", "35-02", "--json").stdout)
     finally:
         breaklab("revert", "--discard")
     assert broken["as_it_stands"]
@@ -219,14 +233,8 @@ def test_applied_break_is_compared_as_the_tree_stands(
     assert {row["distance"] for row in fixed["rows"]} == {0.0}
     assert not other["as_it_stands"]
     assert {row["distance"] for row in other["rows"]} == {0.0, None}  # its healthy side is pristine
-    kinds = [event.kind for event in read_events_of(project)]
+    kinds = [event.kind for event in read_events(find_project(project))]
     assert kinds.count("compare") >= 3
-
-
-def read_events_of(project: Path) -> list[Any]:
-    from breaklab.spec.project import find_project
-
-    return read_events(find_project(project))
 
 
 def test_healthy_lab_that_fails_is_an_error_with_its_reason(
@@ -272,11 +280,31 @@ def test_lab_without_torch_is_compared_and_says_that_nothing_was_recorded(
     assert "No communication was recorded" in page.read_text()
 
 
+def test_name_of_a_mystery_break_is_never_told(
+    tiny_project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tiny_project)
+    file = tiny_project / "lab/src/tiny/data.py"
+    project = find_project(tiny_project)
+    (lab,) = load_labs(project)
+    broken = file.read_bytes().replace(b"/ NUM_NUMBERS", b"/ (NUM_NUMBERS - 1)")
+    with Workspace.open(project) as workspace:
+        workspace.apply(lab, "35-02", file, broken, hidden=True)
+    page = tmp_path / "out.html"
+    shown = CliRunner().invoke(build_app("en"), ["compare", "--html", str(page)])
+    document = CliRunner().invoke(build_app("en"), ["compare", "--json"])
+    named = CliRunner().invoke(build_app("en"), ["compare", "35-02", "--json"])
+    assert (shown.exit_code, document.exit_code, named.exit_code) == (0, 0, 0)
+    assert "loss on rank 0 is 6, 5.5" in shown.stdout
+    for text in (shown.output, document.output, page.read_text()):
+        assert "35-02" not in text
+        assert "short-mean" not in text
+    # Asked by name, the answer is the same as with nothing applied.
+    assert not json.loads(named.stdout)["as_it_stands"]
+
+
 def test_sketch_of_the_lab_keeps_distances(tmp_path: Path) -> None:
     """minidp's sketch of two models is as far apart as the models, within four standard errors."""
-    import subprocess
-    import sys
-
     code = textwrap.dedent(
         """
         import math, sys
