@@ -72,9 +72,7 @@ def evaluated():
 
 
 def local_statistics_at_evaluation():
-    config = Config(
-        sync="overlap", norm="local", steps=4, eval_every=2, num_train=61, num_test=17, ema_decay=0
-    )
+    config = Config(sync="overlap", norm="local", steps=4, eval_every=2, num_train=61, num_test=17)
     trainer = Trainer(config, Communicator())
     own = []
     sync_buffers = trainer.model.sync_buffers

@@ -28,7 +28,10 @@ class EMA:
         self.num_updates += 1
         decay = min(self.decay, (1 + self.num_updates) / (10 + self.num_updates))
         for name, value in module.state_dict().items():
-            self.shadow[name].lerp_(value, 1 - decay)
+            if value.dtype.is_floating_point:
+                self.shadow[name].lerp_(value, 1 - decay)
+            else:
+                self.shadow[name].copy_(value)  # a count has no average
 
     @contextmanager
     def swapped_into(self, module: nn.Module) -> Iterator[None]:
