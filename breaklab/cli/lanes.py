@@ -123,7 +123,9 @@ class LaneDisplay:
     def _lane(self, rank: int) -> Lane:
         return self._lanes.setdefault(rank, Lane(rank))
 
-    def _picture(self) -> Table:
+    def _picture(self) -> Table | Text:
+        if not self._lanes:
+            return Text(_("starting the ranks ..."), "dim")
         grid = Table.grid(padding=(0, 2))
         bar = self._last_step is not None
         wide = self._console.width >= _WIDE
