@@ -15,6 +15,7 @@ from breaklab.spec.reader import Fields, Reader
 
 FORMAT = 1
 BUG_ID = re.compile(r"\d{1,4}-\d{2,4}")
+CODEMOD = re.compile(r"codemods/[\w-]+\.py:[A-Za-z_]\w*")
 RULES = ("R1", "R2", "R4", "R6", "R7", "R8")  # that a spec may waive; the others always hold
 TEXT_KEYS = ("concept", "symptom", "hidden_cause", "lesson")
 _HINT = re.compile(r"hint_([1-9])")
@@ -161,7 +162,7 @@ def _injection(reader: Reader, node: yaml.Node | None) -> Injection:
         find=reader.string(fields.get("find"), "inject.find"),
         action=action,
         code=_code(reader, fields.get(action.value), action),
-        codemod=reader.string(fields.get("codemod"), "inject.codemod"),
+        codemod=_codemod(reader, fields.get("codemod")),
         line=node.start_mark.line + 1,
         column=node.start_mark.column + 1,
     )
@@ -176,9 +177,22 @@ def _inside_lab(reader: Reader, node: yaml.Node | None) -> str:
     return file
 
 
+def _codemod(reader: Reader, node: yaml.Node | None) -> str:
+    codemod = reader.string(node, "inject.codemod")
+    if node is not None and not CODEMOD.fullmatch(codemod):
+        message = _("`inject.codemod` is `{codemod}`; it must look like codemods/x.py:Class")
+        reader.add(node, "codemod", message.format(codemod=codemod))
+    return codemod
+
+
 def _code(reader: Reader, node: yaml.Node | None, action: Action) -> str:
     """Return the new code; ``delete: true`` needs none."""
-    if node is None or action is Action.DELETE:
+    if node is None:
+        return ""
+    if action is Action.DELETE:
+        if node.value != "true":
+            message = _("`inject.delete` is `{value}`; it must be `true`: `find` says what goes")
+            reader.add(node, "type", message.format(value=node.value))
         return ""
     return reader.string(node, f"inject.{action.value}")
 

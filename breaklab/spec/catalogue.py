@@ -33,14 +33,14 @@ class Catalogue:
         for spec in self.specs.values():
             if bug_id in (spec.bug_id, spec.slug):
                 return spec
-        for path, error in self.broken.items():
-            if bug_id in (path.stem, _claimed_id(path)):
-                raise error
         if bug_id in self.retired:
             reason = self.retired[bug_id].reason
             raise ProjectError(
                 _("the break {bug_id} is retired: {reason}").format(bug_id=bug_id, reason=reason)
             )
+        for path, error in self.broken.items():
+            if bug_id in (path.stem, _claimed_id(path)):
+                raise error
         raise ProjectError(
             _("there is no break {bug_id}").format(bug_id=bug_id), hint=self._nearest(bug_id)
         )

@@ -48,6 +48,8 @@ class Reader:
         """Return the values of a mapping by key; unknown, missing and empty keys are findings."""
         if not isinstance(node, yaml.MappingNode):
             self._wrong(node, what, _("a mapping with keys"))
+            if node is self.root:
+                self.finish()
             return {}
         known = tuple(known)
         fields: Fields = {}
@@ -141,14 +143,19 @@ class Reader:
         return word if word in known else known[0]
 
     def format(self, node: yaml.Node | None, newest: int) -> None:
-        """Check the file's format number; a newer one is told apart from a wrong one."""
+        """Check the file's format number; a newer one is told apart from a wrong one.
+
+        Raises:
+            SpecError: the format is newer.
+        """
         number = self.integer(node, "format", 1, 10**6)
         if node is not None and number is not None and number > newest:
             message = _("format {number} is newer than this breaklab knows ({newest})").format(
                 number=number, newest=newest
             )
-            self.add(node, "format", message, _("upgrade breaklab"))
-            self.finish()
+            # Whatever else looks wrong may be right in the newer format.
+            where = place(self.path, node)
+            raise SpecError([Finding(where, "format", message, _("upgrade breaklab"))])
 
     def _unknown(self, key: yaml.Node, name: str, known: tuple[str, ...]) -> None:
         message = _("unknown key `{key}`").format(key=name)

@@ -22,7 +22,8 @@ _PLAIN_TAGS = {
     f"tag:yaml.org,2002:{name}"
     for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp", "merge")
 }
-_ENTRY = re.compile(r"(?P<head>\s*(?:- )*(?P<key>[\w.-]+): +)(?P<value>\S.*)")
+_ENTRY = re.compile(r"(?P<head>\s*(?:- +)*[a-z][\w-]*: +)(?P<value>\S.*)")
+_ITEM = re.compile(r"(?P<head>\s*(?:- +)+)(?P<value>\S.*)")
 _UNQUOTED = ("mapping values are not allowed", "cannot start any token", "expected <block end>")
 
 
@@ -87,19 +88,21 @@ def _syntax_finding(path: Path, text: str, error: yaml.MarkedYAMLError) -> Findi
     where = Location(str(path), line, column)
     lines = text.split("\n")
     repaired = _quoted(lines[line - 1]) if line <= len(lines) else ""
-    if repaired and any(part in problem for part in _UNQUOTED):
+    if any(part in problem for part in _UNQUOTED) and (repaired or "mapping values" in problem):
         message = _(
             "not valid YAML: a text that holds `: `, or begins with a special character, must be "
             "quoted"
         )
         hint = _("quote it; the repaired line:") + f"\n{repaired}"
+        if not repaired:
+            hint = _("write `>-` behind the key, and the text on the lines below it, indented")
         return Finding(where, "quote-it", message, hint)
     return Finding(where, "yaml", _("not valid YAML: {reason}").format(reason=problem))
 
 
 def _quoted(line: str) -> str:
-    """Return ``line`` with the value of its first key quoted; empty where there is no such."""
-    match = _ENTRY.fullmatch(line.rstrip())
+    """Return ``line`` with its text quoted, that of its first key or of a list's item; or empty."""
+    match = _ENTRY.fullmatch(line.rstrip()) or _ITEM.fullmatch(line.rstrip())
     if match is None or match["value"][0] in "'\"|>{[&*!":
         return ""
     return match["head"] + "'" + match["value"].replace("'", "''") + "'"
