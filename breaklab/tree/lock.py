@@ -19,6 +19,9 @@ class BusyError(TreeError):
     """Another process is changing the tree."""
 
 
+# Most commands hold the lock for milliseconds. A killed one may have been about to start git: then
+# that process holds the lock until it has started.
+_WAIT_S = 1.0
 _MAX_COMMAND = 80  # characters of the holder's command in the message
 
 
@@ -27,14 +30,15 @@ def tree_lock(project: Project) -> Iterator[None]:
     """Hold the project's lock; the state folder exists.
 
     Raises:
-        BusyError: another process holds it; the message names its pid and command.
+        BusyError: another process still holds it after a second; the message names its pid and
+            command.
         OSError: the lock file can't be created.
     """
     from filelock import FileLock, Timeout  # here, because reading the state needs no lock
 
     lock = FileLock(project.state_dir / "lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_WAIT_S, poll_interval=0.01)
     except Timeout:
         raise _busy(project) from None
     holder = project.state_dir / "holder.json"

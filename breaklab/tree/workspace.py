@@ -227,7 +227,7 @@ class Workspace:
 def recover_if_needed(project: Project) -> str:
     """Finish or undo what a killed command left; return what to tell the learner, or ``""``.
 
-    Costs one look at a folder where there is nothing to do. Does not wait for a command at work.
+    Costs one look at a folder where there is nothing to do. Leaves a command at work alone.
 
     Raises:
         TreeError: recovering failed; see :meth:`Workspace.open`.

@@ -40,9 +40,8 @@ def holder(learner):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"held\n"
         yield process
-        if process.poll() is None:
-            process.stdin.close()
-            process.wait(timeout=30)
+        process.stdin.close()
+        process.wait(timeout=30)
 
 
 def test_a_busy_lock_names_the_holder_and_exits_2(learner, holder):
@@ -68,6 +67,19 @@ def test_what_another_command_is_writing_is_not_taken_for_left_over(learner, hol
     assert recover_if_needed(learner.project) == ""
     assert at_work.read_bytes() == b"half"
     at_work.unlink()
+
+
+def test_a_lock_that_is_held_for_a_moment_is_waited_for(learner, holder, monkeypatch):
+    real_sleep = time.sleep
+
+    def release(seconds: float) -> None:
+        holder.stdin.close()
+        real_sleep(seconds)
+
+    monkeypatch.setattr("breaklab.tree.lock._WAIT_S", 60.0)
+    monkeypatch.setattr(time, "sleep", release)
+    learner.apply()
+    assert learner.source.read_bytes() == learner.broken
 
 
 def test_a_lock_whose_holder_was_killed_is_free(learner, holder):
