@@ -147,8 +147,8 @@ def _next_steps(request: RunRequest, outcome: Outcome, diagnosed: bool) -> list[
     if outcome is Outcome.HEALTHY:
         return [("breaklab check", _("let your fix be judged"))]
     steps = []
-    if outcome is Outcome.STALL and not diagnosed:
-        steps.append(("breaklab run --diagnose", _("see where each rank waits")))
+    if outcome in (Outcome.STALL, Outcome.CRASH) and not diagnosed:
+        steps.append(("breaklab diagnose", _("see where each rank waits")))
     return [
         *steps,
         ("breaklab test", _("see which invariants are broken")),

@@ -12,6 +12,7 @@ MODULES = {
     "apply": "apply",
     "status": "status",
     "run": "run",
+    "diagnose": "diagnose",
     "test": "test",
     "compare": "compare",
     "hint": "hint",

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from breaklab.cli.lastrun import save_last_run
 from breaklab.cli.live import live_display
 from breaklab.cli.lookup import open_project
 from breaklab.cli.options import (
@@ -99,6 +100,7 @@ def run(
         )
     code = exit_code_of(judged.outcome, report)
     record_run(screen, opened, request, judged, report, diagnosed=diagnose)
+    save_last_run(opened.project, run_as_json(request, judged, report, code, diagnose=True))
     if json:
         screen.json(run_as_json(request, judged, report, code, diagnose=diagnose))
     else:

@@ -35,7 +35,7 @@ def processes_in(folder: Path) -> list[int]:
     found = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
         try:
-            if Path(os.readlink(link)).is_relative_to(folder):
+            if link.readlink().is_relative_to(folder):
                 found.append(int(link.parent.name))
         except OSError:
             continue

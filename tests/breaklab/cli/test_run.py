@@ -39,7 +39,7 @@ def test_a_stall_ends_with_exactly_one_stall_line_and_exit_code_3(breaklab: Brea
     assert lines.count("[STALL: 1 seconds, no further output]") == 1
     assert lines.index("[STALL: 1 seconds, no further output]") == 4
     assert "The run stalled: no rank makes progress any more." in out
-    assert "breaklab run --diagnose" in out
+    assert "breaklab diagnose" in out
 
 
 def test_a_crash_names_the_rank_and_its_error_and_exits_4(breaklab: Breaklab) -> None:
@@ -162,3 +162,34 @@ def test_a_missing_interpreter_is_one_clear_message(breaklab: Breaklab, tiny_pro
     err = breaklab("run", code=2).err
     assert "/no/such/python" in err
     assert "lab.yaml" in err
+
+
+def test_diagnose_shows_the_last_run_and_is_recorded_as_help(
+    breaklab: Breaklab, tiny_project: Path
+) -> None:
+    breaklab("apply", "35-01")
+    breaklab("run", "--hang-timeout", "1", code=3)
+    out = breaklab("diagnose").out
+    assert "The last run: lab tiny, 2 ranks --mode wait" in out
+    assert "The run stalled" in out
+    assert breaklab("diagnose", "--json").json["outcome"] == "stall"
+    assert len(events(tiny_project, "diagnosed")) == 2
+
+
+def test_diagnose_of_a_crash_names_the_rank_that_failed_first(breaklab: Breaklab) -> None:
+    breaklab("run", "--fault", "kill:rank=1,step=0", code=4)
+    assert "rank 1 failed first" in breaklab("diagnose").out
+
+
+def test_diagnose_without_a_run_says_what_to_do(breaklab: Breaklab) -> None:
+    assert breaklab("diagnose", code=2).err == (
+        "Error: no run to diagnose yet\nmake one: breaklab run\n"
+    )
+
+
+def test_diagnose_survives_a_kept_run_of_another_form(
+    breaklab: Breaklab, tiny_project: Path
+) -> None:
+    (tiny_project / ".breaklab").mkdir()
+    (tiny_project / ".breaklab" / "last-run.json").write_text('{"outcome": "melted"}')
+    assert "no run to diagnose yet" in breaklab("diagnose", code=2).err
