@@ -208,7 +208,8 @@ def _restyled(style: str) -> str:
 
 def _describe(svg: ElementTree.Element, chart: Chart) -> None:
     svg.set("role", "img")
-    svg.set("aria-labelledby", f"{chart.chart_id}-title {chart.chart_id}-desc")
+    svg.set("aria-labelledby", f"{chart.chart_id}-title")
+    svg.set("aria-describedby", f"{chart.chart_id}-desc")
     names = {f"{chart.chart_id}-curve-{each.run}-{each.rank}": each for each in chart.curves}
     for group in svg.iter(f"{{{_SVG}}}g"):
         curve = names.get(group.get("id", ""))

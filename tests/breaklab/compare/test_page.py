@@ -88,8 +88,8 @@ def test_page_asks_for_nothing_from_anywhere(document: Document) -> None:
 def test_ids_are_unique_and_every_reference_finds_its_element(document: Document) -> None:
     assert [name for name, count in document.ids.items() if count > 1] == []
     for _tag, attrs in document.tags:
-        for target in attrs.get("aria-labelledby", "").split():
-            assert target in document.ids
+        for name in ("aria-labelledby", "aria-describedby"):
+            assert name not in attrs or attrs[name] in document.ids
         for value in attrs.values():
             if value.startswith("url(#"):
                 assert value[5:-1] in document.ids
@@ -110,7 +110,7 @@ def test_language_is_declared(document: Document) -> None:
 def test_every_chart_is_named_described_and_has_its_numbers_as_a_table(document: Document) -> None:
     charts = [attrs for attrs in document.all("svg") if attrs.get("role") == "img"]
     assert len(charts) == 3 + 2  # loss, grad_norm, distance; two timelines
-    assert all(len(attrs["aria-labelledby"].split()) == 2 for attrs in charts)
+    assert all(attrs["aria-labelledby"] and attrs["aria-describedby"] for attrs in charts)
     assert len(document.all("table")) == len(charts)
     assert len(document.all("caption")) == len(charts)
     assert len(document.all("desc")) == len(charts)
