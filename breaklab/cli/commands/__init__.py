@@ -19,6 +19,8 @@ MODULES = {
     "check": "check",
     "revert": "revert",
     "reveal": "reveal",
+    "journal": "journal",
+    "progress": "progress",
     "launch": "launch",
     "lint": "lint",
     "verify": "verify",
