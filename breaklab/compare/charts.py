@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -73,13 +72,6 @@ class Chart:
     steps: tuple[int, int]  # first and last of the axis
     mark_at: int | None = None  # step to mark ...
     mark_label: str = ""  # ... with these words
-
-
-def curves_of(runs: Mapping[str, Mapping[int, Points]], label: str) -> Iterator[Curve]:
-    """Yield a curve for each rank of each run; ``label`` has places for ``run`` and ``rank``."""
-    for run, by_rank in runs.items():
-        for rank, points in by_rank.items():
-            yield Curve(run, rank, points, label.format(run=run, rank=rank))
 
 
 def draw(chart: Chart) -> str:
