@@ -39,7 +39,7 @@ def print_report(screen: Screen, report: TestReport) -> None:
     failures = [result for result in report.results if result.nodeid in set(report.red)]
     for result in failures:
         screen.line(f"{_('RED')}    {result.nodeid}", "bad")
-        screen.prose(_useful_line(result), indent=7)
+        screen.prose(useful_line(result), indent=7)
     if report.timed_out:
         screen.prose(_("The tests ran over their time limit and were stopped."), "bad")
     elif not report.results:
@@ -59,7 +59,7 @@ def _summary(num_red: int, num_passed: int, report: TestReport) -> str:
     )
 
 
-def _useful_line(result: TestResult) -> str:
+def useful_line(result: TestResult) -> str:
     """Return what a failure says itself: its own message, or the end of a failed import."""
     lines = [line for line in clean(result.message).splitlines() if line.strip()]
     said = [line.removeprefix("E").strip() for line in lines if line.startswith("E  ")]

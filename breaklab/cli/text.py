@@ -33,11 +33,13 @@ def _escapes() -> re.Pattern[str]:
     return re.compile(_ESCAPES, re.DOTALL)
 
 
-def first_line(text: str) -> str:
-    """Return the first line that isn't blank, cleaned and stripped, or ``""``."""
-    return next((line.strip() for line in clean(text).splitlines() if line.strip()), "")
-
-
 def one_line(text: str) -> str:
     """Return ``text`` cleaned, with every run of white space as one blank."""
     return " ".join(clean(text).split())
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text on one line; the whole text if it has only one."""
+    whole = one_line(text)
+    end = min((whole.find(mark) for mark in (". ", "? ", "! ") if mark in whole), default=-1)
+    return whole if end < 0 else whole[: end + 1]

@@ -16,6 +16,7 @@ MODULES = {
     "test": "test",
     "compare": "compare",
     "hint": "hint",
+    "watch": "watch",
     "check": "check",
     "revert": "revert",
     "reveal": "reveal",

@@ -9,7 +9,7 @@ import typer
 from breaklab.cli.lookup import OpenProject, open_project
 from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Column, Screen
-from breaklab.cli.text import first_line
+from breaklab.cli.text import first_sentence, one_line
 from breaklab.i18n import _, language
 from breaklab.learn.progress import State, state_label, state_of
 from breaklab.model import BreakSpec
@@ -69,7 +69,7 @@ def _row(spec: BreakSpec, state: State) -> dict[str, object]:
         "bug_id": spec.bug_id,
         "family": spec.family,
         "difficulty": spec.difficulty,
-        "symptom": first_line(spec.symptom.get(language())),
+        "symptom": one_line(spec.symptom.get(language())),
         "state": state.value,
     }
 
@@ -95,5 +95,5 @@ def _cells(row: dict[str, object]) -> list[str]:
     return [
         *(str(row[key]) for key in ("bug_id", "family", "difficulty")),
         state,
-        str(row["symptom"]),
+        first_sentence(str(row["symptom"])),
     ]

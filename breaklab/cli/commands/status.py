@@ -9,7 +9,7 @@ import typer
 from breaklab.cli.lookup import OpenProject, label, open_project
 from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Screen
-from breaklab.cli.text import first_line
+from breaklab.cli.text import one_line
 from breaklab.i18n import _, language
 from breaklab.learn.hints import shown_levels
 from breaklab.learn.progress import State, state_of
@@ -55,7 +55,7 @@ def _applied(opened: OpenProject) -> dict[str, Any] | None:
     return {
         "bug_id": opened.public_id(spec),
         "lab": active.lab,
-        "symptom": None if hidden else first_line(spec.symptom.get(language())),
+        "symptom": None if hidden else one_line(spec.symptom.get(language())),
         "source": active.source_state(opened.project).value,
         "hints_shown": sorted(shown_levels(events, spec.bug_id)),
         "num_hints": len(spec.hints),

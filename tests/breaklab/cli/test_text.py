@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breaklab.cli.text import clean, first_line, one_line
+from breaklab.cli.text import clean, first_sentence, one_line
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,11 @@ def test_cleaned_text_holds_no_control_character_and_cleaning_again_changes_noth
     assert clean(cleaned) == cleaned
 
 
-def test_first_line_skips_blank_ones() -> None:
-    assert first_line("\n  \n  the symptom \nmore") == "the symptom"
-    assert first_line("") == ""
-
-
 def test_one_line_joins_paragraphs() -> None:
     assert one_line("a\n  b\t c\n") == "a b c"
+
+
+def test_first_sentence_ends_at_its_own_mark() -> None:
+    assert first_sentence("It stops at step 1. Then nothing.") == "It stops at step 1."
+    assert first_sentence("loss is\n2.40 on rank 0") == "loss is 2.40 on rank 0"
+    assert first_sentence("Why? Because. ") == "Why?"
