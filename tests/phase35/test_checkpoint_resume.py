@@ -25,6 +25,7 @@ FULL = Config(
     num_train=61,
     num_test=11,
     micro_batch=2,
+    loss_scale=1024.0,
     growth_interval=3,
     eval_every=3,
     warmup=3,

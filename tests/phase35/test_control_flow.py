@@ -19,7 +19,14 @@ from minidp.scaler import LossScaler
 from minidp.trainer import Trainer
 
 SMALL = Config(
-    sync="overlap", steps=6, num_train=61, num_test=7, micro_batch=2, norm="none", eval_every=0
+    sync="overlap",
+    steps=6,
+    growth_interval=99,
+    num_train=61,
+    num_test=7,
+    micro_batch=2,
+    norm="none",
+    eval_every=0,
 )
 
 
@@ -151,20 +158,21 @@ def equal_weights(ranks):
     )
 
 
-@pytest.mark.parametrize("zero1", [False, True], ids=["replicated", "zero1"])
+@pytest.mark.parametrize("loss_scale", [0.0, 1024.0], ids=["unscaled", "scaled"])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_loss_that_is_not_finite_on_one_rank_skips_the_step_on_all(run_ranks, rank, zero1):
-    args = (with_options(zero1=zero1), {"nan_on": rank})
+def test_a_loss_that_is_not_finite_on_one_rank_skips_the_step_on_all(run_ranks, rank, loss_scale):
+    args = (with_options(zero1=rank == 1, loss_scale=loss_scale), {"nan_on": rank})
     ranks = run_ranks(disturbed_run, world_size=2, args=args)
     for rows, *_ in ranks:
         assert [skipped for skipped, _ in rows] == [False, False, True, False, False, False]
+        assert {scale for _, scale in rows} == {loss_scale or 1.0}
     assert equal_weights([weights for _, weights, *_ in ranks])
     assert len({calls for *_, calls in ranks}) == 1
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_overflow_in_one_shard_skips_the_step_on_all(run_ranks, rank):
-    args = (with_options(zero1=True), {"overflow_on": rank})
+    args = (with_options(zero1=True, loss_scale=1024.0), {"overflow_on": rank})
     ranks = run_ranks(disturbed_run, world_size=2, args=args)
     for rows, *_ in ranks:
         assert [skipped for skipped, _ in rows] == [False, False, True, False, False, False]
@@ -180,6 +188,13 @@ def test_unscaled_gradients_and_skips_don_t_depend_on_the_rank(run_ranks):
             assert [s / scale for s in scales] == [1.0, 2.0, 1.0, 1.0]
     for rank, (_, found, _) in enumerate(run_ranks(unscaled, 3, args=(8.0, 1, False))):
         assert found[2] == (rank == 1)  # replicated gradients need no agreement
+
+
+def test_a_scaler_that_is_off_changes_nothing_and_asks_nobody(run_ranks):
+    for rank, (first, found, scales) in enumerate(run_ranks(unscaled, 2, args=(0.0, 1, True))):
+        assert first == [[0.0] * 2, [0.0] * 3], rank
+        assert found == [False] * 4
+        assert scales == [1.0] * 4
 
 
 def test_weights_don_t_depend_on_the_loss_scale(run_ranks):

@@ -117,4 +117,4 @@ def test_in_a_run_noise_is_each_rank_s_own_and_the_shared_stream_stays_shared(ru
     everything = [n for n in (*noise_0, *noise_1) if n.shape == noise_0[0].shape]
     assert len(everything) > 10
     for x, y in itertools.combinations(everything, 2):
-        assert not torch.equal(x, y)
+        assert abs((x - y).numpy()).max() > 0.01  # far more than rounding

@@ -55,7 +55,7 @@ class Config:
     weight_decay: float = 1e-3
     clip: float = 1.0  # largest gradient norm; 0: don't clip
     warmup: int = 4  # steps
-    loss_scale: float = 1024.0
+    loss_scale: float = 0.0  # a power of two; 0: don't scale
     growth_interval: int = 6  # steps
     ema_decay: float = 0.98  # 0: no average
     zero1: bool = False

@@ -73,7 +73,9 @@ class DataParallel(nn.Module):
 
         Collective: only with ``broadcast_buffers`` and outside `no_sync`.
         """
-        self._armed = self._syncing
+        if self._armed:  # this window has communicated before: first take in what came of it
+            self._collect()
+        self._armed = self._syncing and torch.is_grad_enabled()
         if self._syncing:
             for bucket in self.buckets:
                 bucket.ready.clear()
@@ -132,23 +134,33 @@ class DataParallel(nn.Module):
         each bucket, in bucket order, and one for the map of used parameters. A rank on which a
         parameter got no gradient counts as zero.
         """
-        used = {p for bucket in self.buckets for p in bucket.used}
         if self._armed:
-            for bucket in self.buckets:
-                if bucket.handle is None:
-                    self._launch(bucket)
-            used = self._used_on_any_rank(used)
-            for bucket in self.buckets:
-                bucket.handle.wait()
-                bucket.buffer.copy_(bucket.payload)
-                bucket.handle = None
-            self._armed = False
+            self._collect()
         for p, bucket in self._bucket_of.items():
-            p.grad = bucket.views[p].to(p.dtype) if p in used else None
+            p.grad = bucket.views[p].to(p.dtype) if p in bucket.used else None
 
-    def _used_on_any_rank(self, used: set[nn.Parameter]) -> set[nn.Parameter]:
-        """Collective: every rank, once in a window. One maximum."""
-        params = list(self._bucket_of)
-        flags = torch.tensor([float(p in used) for p in params])  # (num_params,)
-        self.comm.all_reduce_max(flags)
-        return {p for p, flag in zip(params, flags.tolist(), strict=True) if flag}
+    def _collect(self) -> None:
+        """Launch what is left, wait for all, and take the means into the buckets.
+
+        Collective: every rank. One sum for each bucket not yet launched, and one maximum.
+        """
+        for bucket in self.buckets:
+            if bucket.handle is None:
+                self._launch(bucket)
+        self._share_used()
+        for bucket in self.buckets:
+            bucket.handle.wait()
+            bucket.buffer.copy_(bucket.payload)
+            bucket.handle = None
+        self._armed = False
+
+    def _share_used(self) -> None:
+        """Let every rank know which parameters got a gradient on any rank.
+
+        Collective: every rank. One maximum.
+        """
+        flags = torch.tensor([float(p in b.used) for p, b in self._bucket_of.items()])
+        self.comm.all_reduce_max(flags)  # (num_params,)
+        for (p, bucket), flag in zip(self._bucket_of.items(), flags.tolist(), strict=True):
+            if flag:
+                bucket.used.add(p)

@@ -15,18 +15,21 @@ from minidp.allreduce import Communicator
 
 
 class LossScaler:
-    """A power of two, and how many good steps it has seen."""
+    """A power of two, and how many good steps it has seen; a scale of 0 switches it off."""
 
     def __init__(self, scale: float = 1024.0, growth_interval: int = 200) -> None:
-        self.scale, self.growth_interval = scale, growth_interval
+        self.enabled = scale > 0
+        self.scale, self.growth_interval = scale or 1.0, growth_interval
         self.num_good = 0
 
     def unscale(self, grads: Sequence[Tensor], shard_comm: Communicator | None = None) -> bool:
         """Divide the gradients by the scale; return whether any rank saw one that is not finite.
 
         Collective: every rank if ``shard_comm`` is given: then each passes only a shard of the
-        gradients. One maximum.
+        gradients. One maximum. Nothing where the scaler is off.
         """
+        if not self.enabled:
+            return False
         found = torch.tensor(float(any(not g.isfinite().all() for g in grads)))
         for g in grads:
             g.div_(self.scale)
@@ -36,6 +39,8 @@ class LossScaler:
 
     def update(self, found_inf: bool) -> None:
         """Halve the scale after a bad step; double it after ``growth_interval`` good ones."""
+        if not self.enabled:
+            return
         if found_inf:
             self.scale /= 2
             self.num_good = 0
