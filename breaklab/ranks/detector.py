@@ -15,7 +15,7 @@ from dataclasses import replace
 from breaklab.i18n import _
 from breaklab.ranks.idleness import Activity
 from breaklab.ranks.jobs import Stall
-from breaklab.ranks.records import PID, Board, RankSnapshot
+from breaklab.ranks.records import ANSWERER, PID, Board, RankSnapshot
 from breaklab.ranks.records_trace import Trace, parse_trace
 from breaklab.ranks.verdict import prove_deadlock
 from breaklab.ranks.verdict_traces import with_traces
@@ -125,12 +125,14 @@ class Detector:
         seconds = now - self._active_at
         if self._activity and seconds < _QUIET_S:
             return
-        activity = {rank: Activity.of(self._pid(rank)) for rank in live}
+        activity = {rank: self._activity_of(rank) for rank in live}
         if not self._activity or not all(
             self._activity[rank].idle_until(activity[rank], seconds) for rank in live
         ):
             self._activity = activity
             self._active_at = now
 
-    def _pid(self, rank: int) -> int:
-        return self._pids[rank] if self._pids else self._board.page(rank).words[PID]
+    def _activity_of(self, rank: int) -> Activity:
+        words = self._board.page(rank).words
+        pid = self._pids[rank] if self._pids else words[PID]
+        return Activity.of(pid, ignore=words[ANSWERER])  # that thread only serves us

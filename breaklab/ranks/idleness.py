@@ -29,11 +29,11 @@ class Activity:
     threads: dict[int, _Thread]
 
     @classmethod
-    def of(cls, pid: int) -> Activity:
-        """Read it for process ``pid``."""
+    def of(cls, pid: int, *, ignore: int = 0) -> Activity:
+        """Read it for process ``pid``, but for its thread ``ignore``."""
         with contextlib.suppress(OSError, ValueError, IndexError):
-            tasks = Path(f"/proc/{pid}/task").iterdir()
-            return cls({int(task.name): _read(task) for task in tasks})
+            tasks = {int(task.name): task for task in Path(f"/proc/{pid}/task").iterdir()}
+            return cls({tid: _read(task) for tid, task in tasks.items() if tid != ignore})
         return cls({})
 
     def idle_until(self, later: Activity, seconds: float) -> bool:

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from breaklab.ranks.ranges import parse_ranks
+from breaklab.ranks.waking import wake
 
 NUM_SLOTS = 256
 SLOT_BYTES = 512
@@ -35,9 +36,11 @@ CHANNEL_BYTES = 128
 MAX_WAITING = 8  # threads of one rank that wait at the same time
 TRACE_BYTES = 64 * 1024
 
-# Words of the header, eight bytes each.
-MOVES, HEAD, CHANNELS, WAITING, FREE_THREADS = 0, 1, 2, 3, 12
-FINISHED, REQUEST, ANSWER, OVERFLOW, PID, TRACE_LENGTH = 13, 14, 15, 16, 17, 18
+# Words of the header, eight bytes each. The first four are written in one go, moves last.
+FREE_THREADS, WAITING, HEAD, MOVES = 0, 1, 2, 3
+MARKS = 4  # of what is waited for, MAX_WAITING words
+CHANNELS, FINISHED, REQUEST, ANSWER, OVERFLOW, PID, ANSWERER, TRACE_LENGTH = range(12, 20)
+HEADER = struct.Struct("=QQQQ")
 HEADER_BYTES = 256
 
 # A slot: number, sequence, entered_ns, left_ns; then what is the same at every call of a line.
@@ -123,7 +126,7 @@ class Page:
         numbers = range(max(0, head - NUM_SLOTS, after + 1), head)
         found = (self._record(number, channels) for number in numbers)
         recent = {record.number: record for record in found if record is not None}
-        marks = self.words[WAITING + 1 : WAITING + 1 + self.words[WAITING]]
+        marks = self.words[MARKS : MARKS + min(self.words[WAITING], MAX_WAITING)]
         return RankSnapshot(
             rank=self.rank,
             moves=self.words[MOVES],
@@ -172,6 +175,8 @@ class Page:
     def request_trace(self) -> int:
         """Ask the rank for its trace; return the request's number, see :meth:`trace`."""
         self.words[REQUEST] += 1
+        if self.words[ANSWERER]:
+            wake(self.words[PID], self.words[ANSWERER])
         return self.words[REQUEST]
 
     def trace(self, request: int) -> bytes | None:

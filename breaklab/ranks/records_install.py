@@ -15,9 +15,9 @@ from typing import Any
 
 from breaklab.i18n import _
 from breaklab.ranks.records import PID, Page
-from breaklab.ranks.records_texts import Cache, Places, first_tensor, place_text, tensor_texts
+from breaklab.ranks.records_texts import Cache, Places, first_tensor, tensor_texts
 from breaklab.ranks.records_trace import serve_traces
-from breaklab.ranks.records_writer import ChannelKey, GroupChannels, Writer, encode_call
+from breaklab.ranks.records_writer import Call, ChannelKey, GroupChannels, Writer
 
 # Method of ProcessGroup: the name people know, and which argument holds the rank's own tensors.
 COLLECTIVES: dict[str, tuple[str, int | None]] = {
@@ -128,15 +128,15 @@ class _Recorder:
             what = None if tensor is None else (tensor.shape, tensor.dtype)
             place = self._places.find()
             channel = self._writer.channel(group, key)
-            full_key = (channel, operation, what, several, root, place)
+            full_key = (operation, channel, place, what, several, root)
             call = self._calls.get(full_key)
             if call is None:
                 comparable = what and not several and not operation.startswith(_UNEVEN)
                 size = tensor.numel() * tensor.element_size() if comparable else -1
                 texts = tensor_texts(*what) if what else b"\x1f"
-                texts = b"\x1f".join((operation.encode(), texts, place_text(place)))
-                call = self._calls.put(full_key, encode_call(channel, texts, size, root))
-            return self._writer.enter(channel, call)
+                texts = b"\x1f".join((operation.encode(), texts, self._places.text(place)))
+                call = self._calls.put(full_key, Call(channel, texts, size, root))
+            return self._writer.enter(call)
         except Exception:  # a call that is not as expected: training must not suffer from us
             self._writer.give_up()
             self._on = False

@@ -9,6 +9,7 @@ from typing import Any
 from breaklab.ranks.places import is_users, shown_path
 
 _MAX_CACHED = 4096
+_SEQUENCES = (list, tuple)
 
 
 class Cache(dict[Any, Any]):
@@ -25,7 +26,7 @@ class Cache(dict[Any, Any]):
 def first_tensor(value: Any) -> tuple[Any, bool]:
     """Return the first tensor of a (nested) list, and whether there are others."""
     several = False
-    while isinstance(value, list | tuple):
+    while value.__class__ in _SEQUENCES:
         several = several or len(value) > 1
         value = value[0] if value else None
     return value, several
@@ -37,28 +38,31 @@ def tensor_texts(shape: Any, dtype: Any) -> bytes:
 
 
 class Places:
-    """Finds the user's line that led to a call."""
+    """Finds the user's line that led to a call.
+
+    Code objects are told apart by id and kept alive, for to hash one is to hash all its bytecode.
+    """
 
     def __init__(self) -> None:
-        self._users: Cache = Cache()
+        self._codes: dict[int, tuple[CodeType, bool]] = {}
 
-    def find(self) -> tuple[CodeType, int] | None:
-        """Return code and line of the innermost user's frame, for :func:`place_text`."""
+    def find(self) -> tuple[int, int]:
+        """Return the id of the code and the line of the innermost frame that is the user's."""
         frame: FrameType | None = sys._getframe(3)
-        users = self._users
+        codes = self._codes
         while frame is not None:
             code = frame.f_code
-            found = users.get(code)
-            if found is None:
-                found = users.put(code, is_users(code.co_filename))
-            if found:
-                return code, frame.f_lineno
+            entry = codes.get(id(code))
+            if entry is None:
+                entry = codes[id(code)] = (code, is_users(code.co_filename))
+            if entry[1]:
+                return id(code), frame.f_lineno
             frame = frame.f_back
-        return None
+        return 0, 0
 
-
-def place_text(place: tuple[CodeType, int] | None) -> bytes:
-    """``file:line`` of what :meth:`Places.find` found."""
-    if place is None:
-        return b""
-    return f"{shown_path(place[0].co_filename)}:{place[1]}".encode(errors="replace")
+    def text(self, place: tuple[int, int]) -> bytes:
+        """``file:line`` of what :meth:`find` returned."""
+        entry = self._codes.get(place[0])
+        if entry is None:
+            return b""
+        return f"{shown_path(entry[0].co_filename)}:{place[1]}".encode(errors="replace")

@@ -21,9 +21,10 @@ from typing import Any
 
 from breaklab.ranks.places import is_torchs, is_users, shown_path
 from breaklab.ranks.ranges import format_ranks, parse_ranks
-from breaklab.ranks.records import ANSWER, REQUEST, TRACE_BYTES, Page
+from breaklab.ranks.records import ANSWER, ANSWERER, REQUEST, TRACE_BYTES, Page
+from breaklab.ranks.waking import CAN_WAKE, prepare_to_wait, wait_to_be_woken
 
-_POLL_S = 0.05
+_POLL_S = 0.1  # where a thread can't be woken from outside
 _MAX_ENTRIES = 128  # as many of the newest collectives of all groups
 # The recorder's names of dtypes: torch's names, and bytes per element.
 _DTYPES = {
@@ -72,11 +73,17 @@ def serve_traces(page: Page) -> None:
 
 
 def _serve(page: Page, main: int | None) -> None:
+    if CAN_WAKE:
+        prepare_to_wait()
+        page.words[ANSWERER] = threading.get_native_id()
     while True:
-        time.sleep(_POLL_S)
         request = page.words[REQUEST]
         if request != page.words[ANSWER]:
             page.answer(request, _encode(main))
+        elif CAN_WAKE:
+            wait_to_be_woken()
+        else:
+            time.sleep(_POLL_S)
 
 
 def _encode(main: int | None) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import struct
 import threading
 import time
 
@@ -10,22 +12,22 @@ from breaklab.ranks.records import (
     CALL,
     CHANNEL_BYTES,
     CHANNELS,
-    FREE_THREADS,
-    HEAD,
+    HEADER,
     LEFT_AT,
+    MARKS,
     MAX_WAITING,
-    MOVES,
     NUM_CHANNELS,
     NUM_SLOTS,
     OVERFLOW,
     SLOT,
     SLOT_BYTES,
-    WAITING,
     Page,
 )
 
 # Threads of torch's and of common libraries' that never communicate between ranks.
 _HARMLESS = ("QueueFeederThread", "pin_memory", "TMonitor", "tqdm")
+
+_OUR_THREADS = 1  # the one that answers requests for traces
 
 ChannelKey = tuple[str, int, int]  # kind, peer, tag
 
@@ -44,6 +46,24 @@ class GroupChannels:
         return f"{kind}|{self.name}|{format_ranks(self.members)}|{peer}|{tag}"
 
 
+class Call:
+    """What is the same at every call of one line, ready to be written."""
+
+    def __init__(self, channel: int, texts: bytes, num_bytes: int, root: int) -> None:
+        r"""Prepare a call.
+
+        Args:
+            channel: index of the channel.
+            texts: operation, shape, dtype and place, separated by ``\x1f``.
+            num_bytes: size of the rank's own contribution, -1 if it can't be compared.
+            root: global rank of the root, -1 if there is none.
+        """
+        texts = texts[: SLOT_BYTES - SLOT.size - CALL.size]
+        self.channel = channel
+        self.encoded = CALL.pack(num_bytes, root, channel, len(texts)) + texts
+        self.pack_into = struct.Struct(f"{SLOT.format}{len(self.encoded)}s").pack_into
+
+
 class Writer:
     """What a rank does to its page. Safe to use from several threads."""
 
@@ -51,8 +71,10 @@ class Writer:
         self._bytes = page.bytes
         self._words = page.words
         self._lock = threading.Lock()
+        self._pack_header = HEADER.pack_into
         self._moves = 0
         self._head = 0
+        self._free_threads = 0
         self._counts: list[int] = []  # by channel index
         self._count_words: list[int] = []  # where they are in the page
         self._channel_of: list[int] = [0] * NUM_SLOTS
@@ -68,27 +90,20 @@ class Writer:
                 index = group.indices[key] = self._open_channel(group.text(key))
         return index
 
-    def enter(self, channel: int, call: bytes) -> int:
-        """Write a new record of what :func:`encode_call` describes; return its number."""
+    def enter(self, call: Call) -> int:
+        """Write a new record; return its number."""
         with self._lock:
             number = self._head
             slot = number % NUM_SLOTS
-            at = self._slots[slot]
-            count = self._counts[channel] + 1
-            self._counts[channel] = count
+            channel = call.channel
             self._channel_of[slot] = channel
-            SLOT.pack_into(self._bytes, at, number, count, time.time_ns(), 0)
-            self._bytes[at + SLOT.size : at + SLOT.size + len(call)] = call
+            count = self._counts[channel] = self._counts[channel] + 1
+            now = time.time_ns()
+            call.pack_into(self._bytes, self._slots[slot], number, count, now, 0, call.encoded)
             self._words[self._count_words[channel]] = count
             self._head = number + 1
-            self._words[HEAD] = number + 1
-            self._moves += 1
-            self._words[MOVES] = self._moves
+            self._publish()
         return number
-
-    def give_up(self) -> None:
-        """Say that the counts are not to be relied on from now on."""
-        self._words[OVERFLOW] = 1
 
     def retract(self, number: int) -> None:
         """Take back the record that was entered last, because torch refused the operation."""
@@ -97,42 +112,48 @@ class Writer:
             self._counts[channel] -= 1
             self._words[self._count_words[channel]] = self._counts[channel]
             if self._head == number + 1:
-                self._head = self._words[HEAD] = number
+                self._head = number
             else:
-                self._words[OVERFLOW] = 1  # another thread came between: the order is not known
-            self._moves += 1
-            self._words[MOVES] = self._moves
+                self.give_up()  # another thread came between: the order is not known
+            self._publish()
 
     def block(self, number: int) -> None:
         """Note that the calling thread waits for record ``number`` from now on."""
         with self._lock:
-            self._waiting.append(number)
-            self._publish_waiting()
-            self._moves += 1
-            self._words[MOVES] = self._moves
+            waiting = self._waiting
+            waiting.append(number)
+            if len(waiting) > 1 or _thread._count() > _OUR_THREADS:
+                self._note_threads()
+            else:
+                self._words[MARKS] = number
+                self._free_threads = 0
+            self._publish()
 
     def unblock(self, number: int) -> None:
         """Note that the wait for record ``number`` is over."""
         with self._lock:
             self._waiting.remove(number)
-            self._publish_waiting()
+            if self._waiting:
+                self._note_threads()
             if self._head - number <= NUM_SLOTS:  # else the slot is another record's by now
-                at = self._slots[number % NUM_SLOTS]
-                self._words[(at + LEFT_AT) // 8] = time.time_ns()
-            self._moves += 1
-            self._words[MOVES] = self._moves
+                self._words[(self._slots[number % NUM_SLOTS] + LEFT_AT) // 8] = time.time_ns()
+            self._publish()
 
-    def _publish_waiting(self) -> None:
-        words, waiting = self._words, self._waiting
-        if not waiting:
-            words[WAITING] = 0
-            return
-        for index, number in enumerate(waiting[:MAX_WAITING], WAITING + 1):
-            words[index] = number
-        num_shown = min(len(waiting), MAX_WAITING)
+    def give_up(self) -> None:
+        """Say that the counts are not to be relied on from now on."""
+        self._words[OVERFLOW] = 1
+
+    def _publish(self) -> None:
+        moves = self._moves = self._moves + 1
+        self._pack_header(self._bytes, 0, self._free_threads, len(self._waiting), self._head, moves)
+
+    def _note_threads(self) -> None:
+        """Write down what several threads wait for, and how many others may communicate."""
+        for index, number in enumerate(self._waiting[:MAX_WAITING], MARKS):
+            self._words[index] = number
+        num_shown = min(len(self._waiting), MAX_WAITING)
         # Threads that Python's threading did not start may wait as well.
-        words[FREE_THREADS] = max(0, num_communicating_threads() - num_shown)
-        words[WAITING] = num_shown
+        self._free_threads = max(0, num_communicating_threads() - num_shown)
 
     def _open_channel(self, text: str) -> int:
         """Give a new channel its place in the page; return its index."""
@@ -149,19 +170,6 @@ class Writer:
         self._bytes[at + 8 : at + CHANNEL_BYTES] = data.ljust(CHANNEL_BYTES - 8, b"\0")
         self._words[CHANNELS] = len(self._counts)
         return index
-
-
-def encode_call(channel: int, texts: bytes, num_bytes: int, root: int) -> bytes:
-    r"""What is the same at every call of one line: operation, shape, dtype and place, as bytes.
-
-    Args:
-        channel: index of the channel.
-        texts: the four texts, separated by ``\x1f``.
-        num_bytes: size of the rank's own contribution, -1 if it can't be compared.
-        root: global rank of the root, -1 if there is none.
-    """
-    texts = texts[: SLOT_BYTES - SLOT.size - CALL.size]
-    return CALL.pack(num_bytes, root, channel, len(texts)) + texts
 
 
 def num_communicating_threads() -> int:

@@ -20,7 +20,7 @@ from breaklab.ranks.ranges import format_ranks, parse_ranks
 from breaklab.ranks.records import NUM_SLOTS, Board, Channel, Page, Record, parse_channel
 from breaklab.ranks.records_install import COLLECTIVES, POINT_TO_POINT, install
 from breaklab.ranks.records_trace import parse_trace
-from breaklab.ranks.records_writer import GroupChannels, Writer, encode_call
+from breaklab.ranks.records_writer import Call, GroupChannels, Writer
 
 COLLECTIVE = ("collective", -1, 0)
 
@@ -273,14 +273,14 @@ def writer(num_ranks: int = 1) -> tuple[Page, Writer, int]:
     return page, one, one.channel(world(), COLLECTIVE)
 
 
-def call(channel: int, operation: str = "all_reduce") -> bytes:
-    return encode_call(channel, f"{operation}\x1f(2,)\x1ffloat32\x1fa.py:1".encode(), 8, -1)
+def call(channel: int, operation: str = "all_reduce") -> Call:
+    return Call(channel, f"{operation}\x1f(2,)\x1ffloat32\x1fa.py:1".encode(), 8, -1)
 
 
 def test_a_record_that_was_written_over_leaves_its_position_counted():
     page, one, channel = writer()
     for _number in range(NUM_SLOTS + 10):
-        one.enter(channel, call(channel))
+        one.enter(call(channel))
     snapshot = page.snapshot()
     assert snapshot.channels == {Channel("collective", "0", (0, 1, 2)): NUM_SLOTS + 10}
     assert len(snapshot.recent) == NUM_SLOTS
@@ -290,16 +290,16 @@ def test_a_record_that_was_written_over_leaves_its_position_counted():
 
 def test_a_wait_for_a_record_that_was_written_over_makes_the_snapshot_incomplete():
     page, one, channel = writer()
-    one.block(one.enter(channel, call(channel)))
+    one.block(one.enter(call(channel)))
     assert page.snapshot().complete
     for _number in range(NUM_SLOTS):
-        one.enter(channel, call(channel))
+        one.enter(call(channel))
     assert not page.snapshot().complete
 
 
 def test_waits_of_several_threads_are_all_shown():
     page, one, channel = writer()
-    numbers = [one.enter(channel, call(channel)) for _number in range(3)]
+    numbers = [one.enter(call(channel)) for _number in range(3)]
     for number in numbers:
         one.block(number)
     one.unblock(numbers[1])
@@ -309,7 +309,7 @@ def test_waits_of_several_threads_are_all_shown():
 def test_every_change_moves_the_counter():
     page, one, channel = writer()
     seen = [page.head()[0]]
-    number = one.enter(channel, call(channel))
+    number = one.enter(call(channel))
     for change in (one.block, one.unblock):
         seen.append(page.head()[0])
         change(number)
@@ -323,7 +323,7 @@ def test_every_change_moves_the_counter():
 def test_long_paths_and_odd_text_are_cut_not_harmful():
     page, one, channel = writer()
     texts = b"\x1f".join([b"all_reduce", b"(2,)", b"float32", b"/deep" * 200 + "ü".encode()])
-    one.enter(channel, encode_call(channel, texts, 8, -1))
+    one.enter(Call(channel, texts, 8, -1))
     (record,) = page.snapshot().recent
     assert record.operation == "all_reduce"
     assert record.place.startswith("/deep/deep")
@@ -335,7 +335,7 @@ def test_more_channels_than_fit_are_told_as_incomplete():
     group = GroupChannels("0", (0, 1))
     for tag in range(300):
         channel = one.channel(group, ("send", 1, tag))
-        one.enter(channel, call(channel, "send"))
+        one.enter(call(channel, "send"))
     snapshot = page.snapshot()
     assert not snapshot.complete
     assert len(snapshot.recent) == NUM_SLOTS
@@ -363,7 +363,7 @@ def test_a_reader_never_sees_half_a_wait():
         channel = one.channel(world(), COLLECTIVE)
         while not stop.is_set():
             for _time in range(100):
-                number = one.enter(channel, call(channel, "barrier"))
+                number = one.enter(call(channel, "barrier"))
                 one.block(number)
                 one.unblock(number)
         os._exit(0)
