@@ -64,6 +64,8 @@ class Injection:
     action: Action = Action.REPLACE_WITH
     code: str = ""
     codemod: str = ""  # ``codemods/x.py:Class``, relative to the pack
+    pack: str = ""  # the folder of the spec
+    trusted: bool = False  # whether its codemod may run: the project's own, or trusted by hand
     line: int = 0
     column: int = 0
 

@@ -18,6 +18,7 @@ import libcst as cst
 
 from breaklab.errors import SiteError
 from breaklab.i18n import _
+from breaklab.inject.codemod import load_codemod, run_codemod
 from breaklab.inject.layout import indent_at, line_start, newline_at, reindented, string_lines
 from breaklab.inject.match import equal
 from breaklab.inject.newcode import expression_at_site, statements_at_site
@@ -47,28 +48,46 @@ class Edit:
 
 
 def inject(source: bytes, injection: Injection, *, path: str = "") -> Injected:
-    """Return ``source`` with the pattern's break in it.
+    """Return ``source`` with a break in it.
 
     Args:
         source: the pristine bytes of ``injection.file``.
-        injection: a pattern with an action; not a codemod.
+        injection: a pattern with an action, or a codemod that is trusted.
         path: the file's name for messages.
 
     Raises:
-        SiteError: the source or the new code is no Python, or there is not exactly one site.
+        SiteError: the source or the new code is no Python, there is not exactly one site, or the
+            codemod is not trusted.
     """
+    path = path or injection.file
     try:
-        bom, encoding, parsed = _parsed(source, path or injection.file)
-        edits = _edits(parsed, injection)
-        changed = _changed(parsed.text, edits)
-        _check_python(changed)
+        if injection.codemod:
+            return _by_codemod(source, injection, path)
+        return _by_pattern(source, injection, path)
+    except RecursionError as error:
+        raise SiteError(_("the pattern or the new code is too deeply nested")) from error
+
+
+def _by_pattern(source: bytes, injection: Injection, path: str) -> Injected:
+    bom, encoding, parsed = _parsed(source, path)
+    edits = _edits(parsed, injection)
+    changed = _changed(parsed.text, edits)
+    _check_python(changed)
+    try:
         encoded = changed.encode(encoding)
     except UnicodeEncodeError as error:
         message = _("the new code can't be written in the file's encoding, {encoding}")
         raise SiteError(message.format(encoding=encoding)) from error
-    except RecursionError as error:
-        raise SiteError(_("the pattern or the new code is too deeply nested")) from error
     return Injected(bom + encoded, parsed.line_at(min(edit.start for edit in edits)))
+
+
+def _by_codemod(source: bytes, injection: Injection, path: str) -> Injected:
+    changed = run_codemod(load_codemod(injection), source, path)
+    _check_python(changed)
+    before, after = source.split(b"\n"), changed.split(b"\n")
+    pairs = zip(before, after, strict=False)
+    first = next((line for line, (old, new) in enumerate(pairs, start=1) if old != new), 0)
+    return Injected(changed, first or min(len(before), len(after)))
 
 
 @lru_cache(maxsize=32)  # lint and proofs look at the same few files for many breaks
@@ -212,7 +231,7 @@ def _shared(source: Source, site: Site) -> SiteError:
     )
 
 
-def _check_python(text: str) -> None:
+def _check_python(text: str | bytes) -> None:
     """Refuse what this interpreter can't compile: LibCST also takes newer syntax."""
     try:
         compile(ast.parse(text), "source", "exec", dont_inherit=True)

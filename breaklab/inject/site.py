@@ -105,7 +105,7 @@ def _definitions(node: cst.CSTNode, prefix: str) -> Iterator[tuple[str, cst.CSTN
 
 
 def _several(source: Source, pattern: Pattern, sites: list[Site], where: str) -> SiteError:
-    numbers = [str(source.line(site.nodes[0])) for site in sites]
+    numbers = [str(line) for line in sorted(source.line(site.nodes[0]) for site in sites)]
     lines = ", ".join(numbers[:_MAX_LINES]) + (", ..." if len(numbers) > _MAX_LINES else "")
     return SiteError(
         _("`{pattern}` has {count} sites in {where}, on lines {lines}").format(

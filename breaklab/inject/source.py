@@ -29,7 +29,7 @@ class Source:
         wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
         self.module = wrapper.module
         self._ranges = wrapper.resolve(PositionProvider)
-        self._line_starts = [0, *(match.end() for match in NEWLINE.finditer(text))]
+        self._lines = _aligned(text, self.module.code)
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return the offset of a node's first character in the text, and the one behind it.
@@ -52,11 +52,11 @@ class Source:
         return end
 
     def _offset(self, place: CodePosition) -> int:
-        return self._line_starts[place.line - 1] + place.column
+        return self._lines[place.line - 1][1] + place.column
 
     def line(self, node: cst.CSTNode) -> int:
         """Return the line that a node starts on, from 1."""
-        return self._ranges[node].start.line
+        return self._lines[self._ranges[node].start.line - 1][0]
 
     def line_at(self, offset: int) -> int:
         """Return the line, from 1, that an offset of the text is in."""
@@ -72,6 +72,44 @@ class Source:
         """Return a node's first line, shortened for a message."""
         first = next(iter(self.code([node]).splitlines()), "")
         return first if len(first) <= _SHOWN else first[: _SHOWN - 3] + "..."
+
+
+def _aligned(text: str, code: str) -> list[tuple[int, int]]:
+    """Return, for each line of LibCST's own code, the line of ``text`` and the offset it begins at.
+
+    LibCST loses a form feed in front of a statement, and at the end of a block some empty lines and
+    comments that are not indented as the block: its lines and columns count without them.
+
+    Raises:
+        SiteError: the two differ in any other way; no position could be trusted.
+    """
+    starts = [0, *(match.end() for match in NEWLINE.finditer(text))]
+    if code == text:
+        return list(enumerate(starts, start=1))
+    lines = NEWLINE.split(text)
+    aligned = []
+    number = 0
+    for kept in NEWLINE.split(code):
+        while number < len(lines) and not _is_kept(lines[number], kept):
+            number += 1
+        if number == len(lines):
+            raise SiteError(_("LibCST can't reproduce this source"))
+        aligned.append((number + 1, starts[number] + len(lines[number]) - len(kept)))
+        number += 1
+    return aligned
+
+
+def _is_kept(line: str, kept: str) -> bool:
+    """Return whether LibCST's ``kept`` is ``line``, or it without white space at its front.
+
+    Raises:
+        SiteError: it is not, and ``line`` holds code.
+    """
+    if line.endswith(kept) and not line[: len(line) - len(kept)].strip():
+        return True
+    if line.strip() and not line.lstrip().startswith("#"):
+        raise SiteError(_("LibCST can't reproduce this source"))
+    return False
 
 
 def parse_source(text: str, path: str) -> Source:

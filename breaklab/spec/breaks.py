@@ -163,6 +163,7 @@ def _injection(reader: Reader, node: yaml.Node | None) -> Injection:
         action=action,
         code=_code(reader, fields.get(action.value), action),
         codemod=_codemod(reader, fields.get("codemod")),
+        pack=str(reader.path.parent),
         line=node.start_mark.line + 1,
         column=node.start_mark.column + 1,
     )

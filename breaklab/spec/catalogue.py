@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from breaklab.errors import Finding, Location, ProjectError, SpecError
@@ -12,6 +12,7 @@ from breaklab.i18n import _
 from breaklab.model import BreakSpec, Project, RetiredSpec
 from breaklab.spec.breaks import load_spec, place_of
 
+_PLAIN_NAME = re.compile(r"[\w-]+")
 _BUG_ID_LINE = re.compile(r"""^bug-id:\s*["']?([\w-]+)""", re.MULTILINE)
 
 
@@ -61,8 +62,14 @@ def spec_files(project: Project) -> list[Path]:
     return sorted(file for file in files if not file.name.startswith("."))
 
 
-def load_catalogue(project: Project) -> Catalogue:
-    """Read every spec; those that can't be used are kept in ``broken``."""
+def load_catalogue(project: Project, *, trust: bool = False) -> Catalogue:
+    """Read every spec; those that can't be used are kept in ``broken``.
+
+    Args:
+        project: whose packs to read.
+        trust: let codemods of every pack run, not only of the project's own: the first folder of
+            ``breaks``, where it lies inside the project once links are resolved.
+    """
     found: list[BreakSpec | RetiredSpec] = []
     catalogue = Catalogue()
     for path in spec_files(project):
@@ -77,10 +84,17 @@ def load_catalogue(project: Project) -> Catalogue:
             continue
         first[spec.bug_id] = spec.path
         if isinstance(spec, BreakSpec):
-            catalogue.specs[spec.bug_id] = spec
+            trusted = trust or _is_own(project, spec.path)
+            inject = replace(spec.inject, trusted=trusted)
+            catalogue.specs[spec.bug_id] = replace(spec, inject=inject)
         else:
             catalogue.retired[spec.bug_id] = spec
     return catalogue
+
+
+def _is_own(project: Project, path: Path) -> bool:
+    own = project.breaks[0].resolve()
+    return own.is_relative_to(project.root.resolve()) and path.resolve().is_relative_to(own)
 
 
 def _sort_key(bug_id: str) -> tuple[int, ...]:

@@ -419,6 +419,17 @@ def test_source_or_pattern_that_is_nested_too_deeply_is_told(source):
     assert error_of("a()\n", source).message
 
 
+def test_form_feed_in_front_of_the_site_stays():
+    assert break_in("x = 1\n\fa(b, c)\n", "b", code="d") == "x = 1\n\fa(d, c)\n"
+    assert break_in("x = 1\n\fa()\n", "a()", code="b()") == "x = 1\n\fb()\n"
+
+
+def test_empty_line_that_libcst_loses_moves_no_site():
+    source = "def f():\n    a(1)\n\n   # not quite in the block\n\n\n\x0cb(2)\nc(3)\n"
+    assert break_in(source, "b($X)", code="d($X)") == source.replace("b(2)", "d(2)")
+    assert "on lines 2, 9" in error_of(f"{source}a(1)\n", "a(1)").message
+
+
 def test_pristine_bytes_are_left_alone_when_nothing_matches():
     source = b"a()\n"
     with pytest.raises(SiteError):
