@@ -62,6 +62,37 @@ def spec_files(project: Project) -> list[Path]:
     return sorted(file for file in files if not file.name.startswith("."))
 
 
+def load_named(project: Project, bug_id: str, *, trust: bool = False) -> BreakSpec | None:
+    """Return the spec in the file that is named after ``bug_id``, reading no other one.
+
+    None where there is no such file, or it holds another break: the catalogue knows then.
+
+    Args:
+        project: whose packs to look in.
+        bug_id: the break's id.
+        trust: as for :func:`load_catalogue`.
+
+    Raises:
+        SpecError: there is such a spec, but it can't be used.
+    """
+    if not _PLAIN_NAME.fullmatch(bug_id):
+        return None
+    for folder in project.breaks:
+        path = folder / f"{bug_id}.yaml"
+        if path.is_file():
+            spec = load_spec(path)
+            if not isinstance(spec, BreakSpec) or spec.bug_id != bug_id:
+                return None
+            return _with_trust(project, spec, trust)
+    return None
+
+
+def claimed_ids(project: Project) -> list[str]:
+    """Return the bug ids that spec files claim, in order of files, without checking the specs."""
+    ids = (_claimed_id(path) for path in spec_files(project))
+    return list(dict.fromkeys(bug_id for bug_id in ids if bug_id))
+
+
 def load_catalogue(project: Project, *, trust: bool = False) -> Catalogue:
     """Read every spec; those that can't be used are kept in ``broken``.
 
@@ -84,12 +115,15 @@ def load_catalogue(project: Project, *, trust: bool = False) -> Catalogue:
             continue
         first[spec.bug_id] = spec.path
         if isinstance(spec, BreakSpec):
-            trusted = trust or _is_own(project, spec.path)
-            inject = replace(spec.inject, trusted=trusted)
-            catalogue.specs[spec.bug_id] = replace(spec, inject=inject)
+            catalogue.specs[spec.bug_id] = _with_trust(project, spec, trust)
         else:
             catalogue.retired[spec.bug_id] = spec
     return catalogue
+
+
+def _with_trust(project: Project, spec: BreakSpec, trust: bool) -> BreakSpec:
+    trusted = trust or _is_own(project, spec.path)
+    return replace(spec, inject=replace(spec.inject, trusted=trusted))
 
 
 def _is_own(project: Project, path: Path) -> bool:

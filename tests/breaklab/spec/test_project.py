@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from breaklab.errors import ProjectError, SpecError
-from breaklab.spec.catalogue import load_catalogue, spec_files
+from breaklab.spec.catalogue import load_catalogue, load_named, spec_files
 from breaklab.spec.lab import load_lab
 from breaklab.spec.project import find_project, lab_of, load_labs, source_file
 
@@ -204,3 +204,15 @@ def test_catalogue_loads_with_yaml_and_the_standard_library_alone(tiny_project):
     )
     loaded = {name for name in done.stdout.split() if not name.startswith(("_cython", "cython"))}
     assert loaded == {"breaklab", "yaml", "_yaml"} or loaded == {"breaklab", "yaml"}
+
+
+def test_break_named_by_its_file_is_read_without_reading_the_others(tiny_project):
+    project = find_project(tiny_project)
+    (tiny_project / "breaks/35-02.yaml").write_text("][")
+    assert load_named(project, "35-01") == load_catalogue(project).find("35-01")
+    for name in ("35-03", "short-shard", "../breaks/35-01", ""):
+        assert load_named(project, name) is None
+    with pytest.raises(SpecError):
+        load_named(project, "35-02")
+    (tiny_project / "breaks/35-01.yaml").rename(tiny_project / "breaks/35-03.yaml")
+    assert load_named(project, "35-03") is None
