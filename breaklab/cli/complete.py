@@ -14,13 +14,14 @@ def complete_bug_id(incomplete: str) -> list[tuple[str, str]]:
     """Return the bug ids that start with ``incomplete``, each with its symptom."""
     from breaklab.cli.lookup import open_project
     from breaklab.i18n import language
+    from breaklab.learn.overview import load_overview
 
     with suppress(BreaklabError, OSError):
-        specs = open_project().catalogue.specs.values()
+        rows = load_overview(open_project().project).rows
         return [
-            (spec.bug_id, one_line(spec.symptom.get(language()))[:60])
-            for spec in specs
-            if spec.bug_id.startswith(incomplete)
+            (row.bug_id, one_line(row.symptom_in(language()))[:60])
+            for row in rows
+            if row.bug_id.startswith(incomplete)
         ]
     return []
 
@@ -40,8 +41,9 @@ def complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:
 def complete_family(incomplete: str) -> list[str]:
     """Return the families of breaks that start with ``incomplete``."""
     from breaklab.cli.lookup import open_project
+    from breaklab.learn.overview import load_overview
 
     with suppress(BreaklabError, OSError):
-        families = {spec.family for spec in open_project().catalogue.specs.values()}
+        families = {row.family for row in load_overview(open_project().project).rows}
         return sorted(family for family in families if family.startswith(incomplete))
     return []

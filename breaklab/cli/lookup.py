@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from breaklab.errors import BreaklabError, ProjectError
 from breaklab.i18n import _
 from breaklab.model import BreakSpec, Lab, Project
-from breaklab.spec.catalogue import Catalogue, load_catalogue
+from breaklab.spec.catalogue import Catalogue, load_catalogue, load_named
 from breaklab.spec.project import find_project, lab_of, load_labs
 
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ class OpenProject:
     """A project with what was asked of it so far; nothing here takes a lock or writes."""
 
     project: Project
+    trust: bool = False  # let codemods of every pack run, not only of the project's own
 
     @cached_property
     def catalogue(self) -> Catalogue:
         """All breaks of the project."""
-        return load_catalogue(self.project)
+        return load_catalogue(self.project, trust=self.trust)
 
     @cached_property
     def active(self) -> ActiveBreak | None:
@@ -48,7 +49,17 @@ class OpenProject:
 
     def applied_spec(self) -> BreakSpec | None:
         """Return the spec of the break that is applied, if one is."""
-        return self.catalogue.find(self.active.bug_id) if self.active else None
+        return self.find(self.active.bug_id) if self.active else None
+
+    def find(self, bug_id: str) -> BreakSpec:
+        """Return a break by its id or slug; reads only its own file where that is named so.
+
+        Raises:
+            SpecError: there is such a spec, but it can't be used.
+            ProjectError: there is none; the message names the nearest.
+        """
+        named = load_named(self.project, bug_id, trust=self.trust)
+        return named or self.catalogue.find(bug_id)
 
     def spec(self, bug_id: str | None) -> BreakSpec:
         """Return the spec of ``bug_id``, or of the applied break where none is named.
@@ -57,7 +68,7 @@ class OpenProject:
             BreaklabError: no break is named and none is applied, or the id is unknown.
         """
         if bug_id:
-            return self.catalogue.find(bug_id)
+            return self.find(bug_id)
         applied = self.applied_spec()
         if applied is None:
             raise nothing_applied()
@@ -91,11 +102,12 @@ def label(public_id: str | None) -> str:
     return public_id or _("the mystery break")
 
 
-def open_project(screen: Screen | None = None) -> OpenProject:
+def open_project(screen: Screen | None = None, *, trust: bool = False) -> OpenProject:
     """Return the project around the current folder, after finishing what a killed command left.
 
     Args:
         screen: where to say what was finished; None to leave everything as it is.
+        trust: let codemods of every pack run, not only of the project's own.
 
     Raises:
         ProjectError: no folder from here up is a project.
@@ -108,7 +120,7 @@ def open_project(screen: Screen | None = None) -> OpenProject:
         recovered = recover_if_needed(project)
         if recovered:
             screen.prose(recovered, "warn", err=True)
-    return OpenProject(project)
+    return OpenProject(project, trust)
 
 
 def nothing_applied() -> BreaklabError:

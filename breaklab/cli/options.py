@@ -56,6 +56,10 @@ Launcher = Annotated[
 Diagnose = Annotated[
     bool, typer.Option("--diagnose", help=_("Show where each rank waits; recorded as help used."))
 ]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help=_("Let Python codemods run from packs that are not your own.")),
+]
 Plain = Annotated[
     bool, typer.Option("--plain", help=_("Plain lines also on a terminal, no moving picture."))
 ]

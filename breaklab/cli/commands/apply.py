@@ -8,7 +8,7 @@ import typer
 
 from breaklab.cli.complete import complete_bug_id, complete_family
 from breaklab.cli.lookup import OpenProject, open_project
-from breaklab.cli.options import examples, json_option
+from breaklab.cli.options import Trust, examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError
 from breaklab.i18n import _, language
@@ -51,17 +51,18 @@ def apply_break(
         int | None,
         typer.Option(metavar="1..5", min=1, max=5, help=_("With --random: no harder than this.")),
     ] = None,
+    trust: Trust = False,
     json: Annotated[bool, json_option("bug_id, lab, symptom, variants[]")] = False,
 ) -> None:
     """Inject the break and record what is needed to take it out again."""
     screen: Screen = ctx.obj
-    opened = open_project(screen)
+    opened = open_project(screen, trust=trust)
     if (bug_id is None) is not surprise or (not surprise and (family or max_difficulty)):
         raise BreaklabError(
             _("name one break, or let --random choose one"),
             hint=_("see them all: breaklab list"),
         )
-    spec = opened.catalogue.find(bug_id) if bug_id else _mystery(opened, family, max_difficulty)
+    spec = opened.find(bug_id) if bug_id else _mystery(opened, family, max_difficulty)
     lab = opened.lab_of(spec)
     _inject(opened, spec, lab, hidden=surprise)
     if json:

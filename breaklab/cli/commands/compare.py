@@ -10,6 +10,7 @@ import typer
 
 from breaklab.cli.complete import complete_bug_id, complete_variant
 from breaklab.cli.lookup import OpenProject, open_project
+from breaklab.cli.notes import note_event
 from breaklab.cli.outcomes import outcome_word
 from breaklab.cli.render import Screen
 from breaklab.cli.variants import find_variant
@@ -82,9 +83,9 @@ def compare(
     """Run both, print the comparison, write what was asked for; exit 0 however they compare."""
     from breaklab.cli.comparisons import print_comparison
     from breaklab.compare.document import as_json
+    from breaklab.compare.page import require_libraries
     from breaklab.compare.runs import run_both
     from breaklab.ranks.launch import warm_parent
-    from breaklab.tree.events import append_event
 
     screen: Screen = ctx.obj
     opened = open_project(screen)
@@ -92,13 +93,14 @@ def compare(
     for path in (html, trace):
         if path is not None:
             _require_folder(path)
+    if html is not None:
+        require_libraries()
     plan = _plan(opened, spec, bug_id, variant, hang_timeout)
     with warm_parent(plan.lab) as warm:
         comparison = run_both(plan, warm, lambda text: screen.line(text, "quiet", err=True))
-    append_event(
-        opened.project, "compare", spec.bug_id,
-        variant=plan.subject.variant, outcome=comparison.broken.judged.outcome.value,
-    )  # fmt: skip
+    outcome = comparison.broken.judged.outcome.value
+    data = {"variant": plan.subject.variant, "outcome": outcome}
+    note_event(screen, opened.project, "compare", spec.bug_id, **data)
     if json:
         screen.json(as_json(comparison))
     else:
@@ -115,18 +117,17 @@ def _plan(
     lab = opened.lab_of(spec)
     promise = find_variant(spec, variant)
     active = opened.active
-    is_mystery = active is not None and active.is_mystery
     # Who names the break that a mystery happens to be must not learn from the answer that it is.
     as_it_stands = (
         active is not None
         and active.bug_id == spec.bug_id
-        and not (is_mystery and bug_id is not None)
+        and not (opened.hides_name and bug_id is not None)
     )
     healthy = {}
     if active is not None and (opened.project.root / active.file).is_relative_to(lab.source):
         healthy[active.file] = active.pristine
     subject = Subject(
-        bug_id="" if is_mystery and as_it_stands else spec.bug_id,
+        bug_id="" if opened.hides_name and as_it_stands else spec.bug_id,
         lab=lab.name,
         variant=promise.variant if promise else "",
         args=promise.args if promise else (),

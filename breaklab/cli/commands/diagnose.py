@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
             "Show where the ranks of the last run waited. For a crash: which failed first, and "
             "why. It shows more than run does, so it is recorded as help used."
         ),
-        epilog=examples("breaklab run; breaklab diagnose"),
+        epilog=examples("breaklab diagnose"),
     )(diagnose)
 
 

@@ -11,8 +11,8 @@ from breaklab.cli.options import examples, json_option
 from breaklab.cli.render import Column, Screen
 from breaklab.cli.text import first_sentence, one_line
 from breaklab.i18n import _, language
+from breaklab.learn.overview import Overview, Row, load_overview
 from breaklab.learn.progress import State, state_label, state_of
-from breaklab.model import BreakSpec
 from breaklab.tree.events import read_events
 
 
@@ -37,17 +37,18 @@ def list_breaks(
     """Print every break of the project with its state."""
     screen: Screen = ctx.obj
     opened = open_project(screen)
-    rows = _rows(opened)
+    overview = load_overview(opened.project)
+    rows = _rows(opened, overview)
     broken = [
-        {"path": str(path), "message": error.message}
-        for path, error in opened.catalogue.broken.items()
+        {"path": str(path), "message": error.message} for path, error in overview.broken.items()
     ]
     if json:
         screen.json({"breaks": rows, "broken": broken})
         return
     _print(screen, rows)
-    for path in opened.catalogue.broken:
-        name = path.relative_to(opened.project.root) if path.is_absolute() else path
+    for path in overview.broken:
+        root = opened.project.root
+        name = path.relative_to(root) if path.is_relative_to(root) else path
         screen.prose(
             _("{path} can't be used; see why: breaklab lint {path}").format(path=name),
             "warn",
@@ -55,21 +56,20 @@ def list_breaks(
         )
 
 
-def _rows(opened: OpenProject) -> list[dict[str, object]]:
+def _rows(opened: OpenProject, overview: Overview) -> list[dict[str, object]]:
     events = read_events(opened.project)
     applied = opened.active
     # A mystery's row must look like any other; a solved break is no task any more.
     active = applied.bug_id if applied and not applied.solved and not opened.hides_name else None
-    specs = sorted(opened.catalogue.specs.values(), key=lambda spec: spec.bug_id)
-    return [_row(spec, state_of(events, spec.bug_id, active)) for spec in specs]
+    return [_row(row, state_of(events, row.bug_id, active)) for row in overview.rows]
 
 
-def _row(spec: BreakSpec, state: State) -> dict[str, object]:
+def _row(row: Row, state: State) -> dict[str, object]:
     return {
-        "bug_id": spec.bug_id,
-        "family": spec.family,
-        "difficulty": spec.difficulty,
-        "symptom": one_line(spec.symptom.get(language())),
+        "bug_id": row.bug_id,
+        "family": row.family,
+        "difficulty": row.difficulty,
+        "symptom": one_line(row.symptom_in(language())),
         "state": state.value,
     }
 

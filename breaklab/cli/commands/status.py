@@ -13,6 +13,7 @@ from breaklab.cli.text import one_line
 from breaklab.i18n import _, language
 from breaklab.learn.hints import shown_levels
 from breaklab.learn.progress import State, state_of
+from breaklab.spec.catalogue import claimed_ids
 from breaklab.tree.events import read_events
 
 
@@ -65,7 +66,7 @@ def _applied(opened: OpenProject) -> dict[str, Any] | None:
 
 def _counts(opened: OpenProject) -> dict[str, int]:
     events = read_events(opened.project)
-    states = [state_of(events, bug_id) for bug_id in opened.catalogue.specs]
+    states = [state_of(events, bug_id) for bug_id in claimed_ids(opened.project)]
     return {
         state.value: states.count(state) for state in (State.SOLVED, State.GIVEN_UP, State.OPEN)
     }

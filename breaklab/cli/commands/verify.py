@@ -12,7 +12,7 @@ import typer
 
 from breaklab.cli.complete import complete_bug_id
 from breaklab.cli.lookup import OpenProject, label, open_project
-from breaklab.cli.options import examples, json_option
+from breaklab.cli.options import Trust, examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError, ExitCode
 from breaklab.i18n import _, ngettext
@@ -53,13 +53,14 @@ def verify(
     jobs: Annotated[
         int, typer.Option(metavar="N", min=1, help=_("How many proofs at a time."))
     ] = _DEFAULT_JOBS,
+    trust: Trust = False,
     json: Annotated[
         bool, json_option("proven, proofs[] {bug_id, proven, checks[], phases[], red[]}, broken[]")
     ] = False,
 ) -> None:
     """Prove each break and print each verdict as it comes; exit 1 when one isn't proven."""
     screen: Screen = ctx.obj
-    opened = open_project(screen)
+    opened = open_project(screen, trust=trust)
     specs = _choose(opened, bug_ids or [], everything)
     broken = [] if bug_ids else list(opened.catalogue.broken.values())
     # With no ID, the applied break is proven: the verdict must not name a mystery.
@@ -94,7 +95,7 @@ def verify(
 
 def _choose(opened: OpenProject, bug_ids: list[str], everything: bool) -> list[BreakSpec]:
     if bug_ids:
-        return [opened.catalogue.find(bug_id) for bug_id in bug_ids]
+        return [opened.find(bug_id) for bug_id in bug_ids]
     applied = None if everything else opened.applied_spec()
     if applied:
         return [applied]

@@ -162,3 +162,37 @@ def test_list_marks_the_break_that_is_applied(breaklab: Breaklab) -> None:
     breaklab("apply", "35-02")
     states = {each["bug_id"]: each["state"] for each in breaklab("list", "--json").json["breaks"]}
     assert states == {"35-01": "open", "35-02": "applied"}
+
+
+CODEMOD = """
+import libcst as cst
+from breaklab.inject.codemod import Codemod
+
+
+class DropLast(Codemod):
+    def leave_Return(self, original_node, updated_node):
+        if isinstance(original_node.value, cst.Name) and original_node.value.value == "mine":
+            changed = updated_node.with_changes(value=cst.parse_expression("mine[:-1]"))
+            return self.site(original_node, changed)
+        return updated_node
+"""
+
+
+def test_a_strangers_codemod_runs_only_when_trusted(
+    breaklab: Breaklab, tiny_project: Path, tmp_path: Path, source: Path
+) -> None:
+    pack = tmp_path / "pack"
+    (pack / "codemods").mkdir(parents=True)
+    (pack / "codemods" / "drop.py").write_text(CODEMOD)
+    spec = (tiny_project / "breaks" / "35-01.yaml").read_text()
+    head, _inject, rest = spec.partition("inject:\n")
+    inject = "inject:\n  file: src/tiny/data.py\n  codemod: codemods/drop.py:DropLast\n"
+    text = head.replace("35-01", "99-01").replace("short-shard", "strange") + inject
+    (pack / "99-01.yaml").write_text(text + "fix_diff: |" + rest.partition("fix_diff: |")[2])
+    settings = tiny_project / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('["breaks"]', f'["breaks", "{pack}"]'))
+    pristine = source.read_bytes()
+    assert "--trust" in breaklab("apply", "99-01", code=2).err
+    assert source.read_bytes() == pristine
+    breaklab("apply", "99-01", "--trust")
+    assert b"return mine[:-1]" in source.read_bytes()
