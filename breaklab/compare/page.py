@@ -35,6 +35,22 @@ class PageTexts:
     no_timeline: str = ""  # why there is none
 
 
+def require_libraries() -> None:
+    """Refuse to go on without what a page needs, before two runs were made for nothing.
+
+    Raises:
+        BreaklabError: Jinja2 or matplotlib is not installed.
+    """
+    try:
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise BreaklabError(
+            _("the page needs {module}, which is not installed").format(module=error.name),
+            hint=_("install it: pip install 'breaklab[report]'"),
+        ) from error
+
+
 def render_page(comparison: Comparison, timelines: Sequence[Timeline], texts: PageTexts) -> str:
     """Return the page as HTML.
 
@@ -46,15 +62,9 @@ def render_page(comparison: Comparison, timelines: Sequence[Timeline], texts: Pa
     Raises:
         BreaklabError: Jinja2 or matplotlib is not installed.
     """
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    require_libraries()
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-        drawn = figures(comparison)
-    except ImportError as error:
-        raise BreaklabError(
-            _("the page needs {module}, which is not installed").format(module=error.name),
-            hint=_("install it: pip install 'breaklab[report]'"),
-        ) from error
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -74,7 +84,7 @@ def render_page(comparison: Comparison, timelines: Sequence[Timeline], texts: Pa
             _side(BROKEN, _("Broken run"), comparison.broken, texts),
         ],
         legend=_legend(comparison),
-        figures=drawn,
+        figures=figures(comparison),
         layouts=layouts,
         operations=operations(layouts),
         no_timeline=texts.no_timeline,

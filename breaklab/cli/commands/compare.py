@@ -172,7 +172,9 @@ def _write_files(
     timelines = timelines_of(comparison)
     nothing = _("No communication was recorded: these ranks called no collective of torch's.")
     if html is not None:
-        texts = PageTexts(spec.symptom.get(language()), outcome_word, nothing)
+        is_hidden = not comparison.subject.bug_id  # its symptom would give its name away
+        symptom = "" if is_hidden else spec.symptom.get(language())
+        texts = PageTexts(symptom, outcome_word, nothing)
         _write(screen, html, render_page(comparison, timelines, texts))
     if trace is not None:
         if not timelines:

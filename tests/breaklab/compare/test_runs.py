@@ -299,6 +299,7 @@ def test_name_of_a_mystery_break_is_never_told(
     for text in (shown.output, document.output, page.read_text()):
         assert "35-02" not in text
         assert "short-mean" not in text
+        assert "larger than it should be" not in text  # its symptom
     # Asked by name, the answer is the same as with nothing applied.
     assert not json.loads(named.stdout)["as_it_stands"]
 
