@@ -25,7 +25,8 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/phase35
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/breaklab
 	$(BIN)/breaklab lint
 	$(BIN)/breaklab verify --all
 

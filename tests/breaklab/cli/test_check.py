@@ -79,7 +79,7 @@ def test_check_of_the_original_code_is_solved_and_shows_the_lesson(
     breaklab("apply", "35-01")
     source.write_bytes(pristine)
     out = breaklab("check").out
-    assert "Solved: 35-01. Your fix is the original code, byte for byte." in out
+    assert "Solved: 35-01 short-shard. Your fix is the original code, byte for byte." in out
     assert LESSON in out
     assert "pytorch/pytorch#1 an example" in out
     assert breaklab("list", "--json").json["breaks"][0]["state"] == "solved"
