@@ -8,7 +8,7 @@ from pathlib import Path
 
 from breaklab.model import LANGUAGES
 
-_LOCALE_DIR = Path(__file__).parent / "locale"
+LOCALE_DIR = Path(__file__).parent / "locale"
 _translations: gettext.NullTranslations = gettext.NullTranslations()
 _language = "en"
 
@@ -27,9 +27,7 @@ def set_language(language: str) -> None:
     """Select the language of every message from now on."""
     global _language, _translations
     _language = language
-    _translations = gettext.translation(
-        "breaklab", _LOCALE_DIR, languages=[language], fallback=True
-    )
+    _translations = gettext.translation("breaklab", LOCALE_DIR, languages=[language], fallback=True)
 
 
 def language() -> str:

@@ -15,6 +15,7 @@ import typer
 import breaklab
 from breaklab.cli.boundary import BreaklabGroup, own_length
 from breaklab.cli.render import Screen
+from breaklab.cli.translated import let_libraries_speak
 from breaklab.i18n import _, default_language, language, set_language
 from breaklab.model import LANGUAGES
 
@@ -25,7 +26,9 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):  # a test may have put something else there
             # A terminal that lacks a letter gets "?", not an exception.
             stream.reconfigure(errors="replace")
-    build_app(requested_language(sys.argv[1:]))(prog_name="breaklab")
+    language = requested_language(sys.argv[1:])
+    let_libraries_speak(language)
+    build_app(language)(prog_name="breaklab")
 
 
 def requested_language(args: Sequence[str]) -> str:
@@ -52,6 +55,8 @@ def build_app(language: str = "en") -> typer.Typer:
         ),
         epilog=_exit_codes(),
         no_args_is_help=True,
+        options_metavar=_("[OPTIONS]"),
+        subcommand_metavar=_("COMMAND [ARGS]..."),
         rich_markup_mode=None,  # plain help: reads well in a pipe, at 80 columns, read aloud
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

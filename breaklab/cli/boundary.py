@@ -14,6 +14,12 @@ from typer.main import get_command
 
 from breaklab.cli.commands import MODULES, register
 from breaklab.cli.render import Screen
+from breaklab.cli.translated import (
+    TranslatedTyper,
+    translate_completion,
+    translate_help,
+    write_usage,
+)
 from breaklab.errors import BreaklabError, ExitCode
 from breaklab.i18n import _
 
@@ -33,6 +39,18 @@ class BreaklabGroup(TyperGroup):
     longer than most commands run.
     """
 
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        """Write the usage line."""
+        write_usage(self, ctx, formatter)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return ``--help``."""
+        return translate_help(super().get_help_option(ctx))
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the global options."""
+        return translate_completion(super().get_params(ctx))
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, in the order a learner meets them."""
         return [*MODULES, *(name for name in self.commands if name not in MODULES)]
@@ -40,7 +58,7 @@ class BreaklabGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, importing its module at the first call."""
         if cmd_name in MODULES and cmd_name not in self.commands:
-            app = typer.Typer(rich_markup_mode=None, add_completion=False)
+            app = TranslatedTyper(rich_markup_mode=None, add_completion=False)
             register(app, cmd_name)
             self.commands[cmd_name] = get_command(app)
         return super().get_command(ctx, cmd_name)
