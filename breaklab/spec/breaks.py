@@ -18,12 +18,12 @@ BUG_ID = re.compile(r"\d{1,4}-\d{2,4}")
 CODEMOD = re.compile(r"codemods/[\w-]+\.py:[A-Za-z_]\w*")
 RULES = ("R1", "R2", "R4", "R6", "R7", "R8")  # that a spec may waive; the others always hold
 TEXT_KEYS = ("concept", "symptom", "hidden_cause", "lesson")
-_HINT = re.compile(r"hint_([1-9])")
+NUMBERED_HINTS = tuple(f"hint_{level}" for level in range(1, 10))
 SPEC_KEYS = (
     *("format", "bug-id", "slug", "family", "lab", "difficulty", "prerequisites"),
     *TEXT_KEYS,
     *("hints", "sources", "inject", "fix_diff", "expect", "waive", "retired"),
-    *(f"hint_{level}" for level in range(1, 10)),
+    *NUMBERED_HINTS,
 )
 REQUIRED = ("format", "bug-id", "slug", "family", *TEXT_KEYS, "sources", "inject", "expect")
 INJECT_KEYS = ("file", "inside", "find", *(action.value for action in Action), "codemod")
@@ -123,7 +123,7 @@ def _bug_id(reader: Reader, node: yaml.Node | None, what: str) -> str:
 
 def _hints(reader: Reader, fields: Fields) -> tuple[Text, ...]:
     """Return the hints in order, from ``hints`` or from ``hint_1`` and so on, never both."""
-    numbered = {int(match[1]): key for key in fields if (match := _HINT.fullmatch(key))}
+    numbered = {int(key[-1]): key for key in fields if key in NUMBERED_HINTS}
     listed = fields.get("hints")
     if listed is not None and numbered:
         node = fields[numbered[min(numbered)]]
