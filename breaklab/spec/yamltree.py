@@ -33,7 +33,19 @@ def read_yaml(path: Path) -> yaml.Node:
     Raises:
         SpecError: the file can't be read, is too large, or is no YAML; with line and column.
     """
-    text = _read_text(path)
+    return parse_yaml(path, _read_text(path))
+
+
+def parse_yaml(path: Path, text: str) -> yaml.Node:
+    """Return the root node of a YAML text.
+
+    Args:
+        path: the file it is from, for errors.
+        text: the whole file.
+
+    Raises:
+        SpecError: it is no YAML, or holds tags, aliases or duplicate keys.
+    """
     try:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
