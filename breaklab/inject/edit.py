@@ -90,6 +90,15 @@ def _by_codemod(source: bytes, injection: Injection, path: str) -> Injected:
     return Injected(changed, first or min(len(before), len(after)))
 
 
+def read_source(source: bytes, path: str) -> Source:
+    """Return a file's bytes parsed.
+
+    Raises:
+        SiteError: they can't be decoded, or are no Python.
+    """
+    return _parsed(source, path)[2]
+
+
 @lru_cache(maxsize=32)  # lint and proofs look at the same few files for many breaks
 def _parsed(source: bytes, path: str) -> tuple[bytes, str, Source]:
     """Return the byte order mark, the encoding and the parsed source."""

@@ -29,7 +29,8 @@ _LAYOUT = {
 
 
 @cache
-def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+def semantic_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    """Return the fields of a kind of node that say what it means, without those of its layout."""
     names = (field.name for field in dataclasses.fields(kind))
     return tuple(n for n in names if n not in _LAYOUT and not n.startswith("whitespace"))
 
@@ -132,7 +133,7 @@ class Matcher:
         else:
             return all(
                 self._field(getattr(pattern, name), getattr(code, name))
-                for name in _fields(type(pattern))
+                for name in semantic_fields(type(pattern))
             )
         if not ok:
             self._missed(pattern, code)
