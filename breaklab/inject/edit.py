@@ -14,15 +14,12 @@ import tokenize
 from dataclasses import dataclass
 from functools import lru_cache
 
-import libcst as cst
-
 from breaklab.errors import SiteError
 from breaklab.i18n import _
 from breaklab.inject.codemod import load_codemod, run_codemod
 from breaklab.inject.layout import indent_at, line_start, newline_at, reindented, string_lines
-from breaklab.inject.match import equal
 from breaklab.inject.newcode import expression_at_site, statements_at_site
-from breaklab.inject.pattern import compile_pattern, parse_expression, walk
+from breaklab.inject.pattern import Pattern, compile_pattern, parse_expression
 from breaklab.inject.site import Site, find_site
 from breaklab.inject.source import NEWLINE, Source, parse_source
 from breaklab.model import Action, Injection
@@ -120,11 +117,21 @@ def _changed(text: str, edits: list[Edit]) -> str:
     return text
 
 
+def pattern_of(injection: Injection) -> Pattern:
+    """Return what an injection looks for: an expression only where it replaces one by one.
+
+    Raises:
+        SiteError: it is no Python.
+    """
+    code = textwrap.dedent(injection.code).strip("\r\n")
+    replaces = injection.action is Action.REPLACE_WITH and parse_expression(code) is not None
+    return compile_pattern(injection.find, as_statements=not replaces)
+
+
 def _edits(source: Source, injection: Injection) -> list[Edit]:
     code = textwrap.dedent(injection.code).strip("\r\n")
     action = injection.action
-    replaces_expression = action is Action.REPLACE_WITH and parse_expression(code) is not None
-    pattern = compile_pattern(injection.find, as_statements=not replaces_expression)
+    pattern = pattern_of(injection)
     site = find_site(source, pattern, injection.inside)
     if pattern.expression is not None:
         return [_replace_expression(source, site, code)]
@@ -142,27 +149,7 @@ def _edits(source: Source, injection: Injection) -> list[Edit]:
 
 def _replace_expression(source: Source, site: Site, code: str) -> Edit:
     start, end = source.span(site.nodes[0])
-    new = expression_at_site(code, source, site.captures)
-    wanted = parse_expression(new) or parse_expression(f"({new})")
-    for text in (new, f"({new})"):
-        changed = source.text[:start] + text + source.text[end:]
-        if wanted is not None and _stands_alone(changed, start, start + len(text), wanted):
-            return Edit(start, end, text)
-    raise SiteError(_("the new code `{code}` can't stand at its site").format(code=new))
-
-
-def _stands_alone(text: str, start: int, end: int, wanted: cst.BaseExpression) -> bool:
-    """Return whether the text at a span is one expression there, equal to ``wanted``."""
-    try:
-        source = Source(text, "")
-    except cst.ParserSyntaxError:
-        return False
-    for node in walk(source.module):
-        if isinstance(node, cst.BaseExpression) and equal(wanted, node):
-            first, last = source.span(node)
-            if start <= first and last <= end:
-                return True
-    return False
+    return Edit(start, end, expression_at_site(code, source, site.captures, start, end))
 
 
 def _replace_statements(source: Source, site: Site, code: str) -> Edit:

@@ -11,8 +11,8 @@ import libcst as cst
 from breaklab.errors import SiteError
 from breaklab.i18n import _
 from breaklab.inject.layout import indent_at, indented, reindented, string_lines
-from breaklab.inject.match import Captures, Matcher
-from breaklab.inject.pattern import METAVARIABLE, parse_expression, parse_statements
+from breaklab.inject.match import Captures, Matcher, equal
+from breaklab.inject.pattern import METAVARIABLE, parse_expression, parse_statements, walk
 from breaklab.inject.source import NEWLINE, Source
 
 
@@ -31,13 +31,31 @@ class _Captured:
         return f"({text})" if parenthesized and self.is_expression else text
 
 
-def expression_at_site(code: str, source: Source, captures: Captures) -> str:
-    """Return an expression of the new code with what its metavariables captured.
+def expression_at_site(code: str, source: Source, captures: Captures, start: int, end: int) -> str:
+    """Return an expression of the new code as it must stand at its site.
+
+    Args:
+        code: the new code.
+        source: where the site is.
+        captures: what each metavariable stands for.
+        start: the offset of the site's first character.
+        end: the offset behind its last.
 
     Raises:
-        SiteError: a metavariable that the pattern does not have, or a capture that can't stand
-            where the new code has it.
+        SiteError: a metavariable that the pattern does not have, or an expression that can't stand
+            there, even in parentheses.
     """
+    new = _expression(code, source, captures)
+    wanted = parse_expression(new) or parse_expression(f"({new})")
+    for text in (new, f"({new})"):
+        changed = source.text[:start] + text + source.text[end:]
+        if wanted is not None and _stands_alone(changed, start, start + len(text), wanted):
+            return text
+    raise SiteError(_("the new code `{code}` can't stand at its site").format(code=new))
+
+
+def _expression(code: str, source: Source, captures: Captures) -> str:
+    """Return the new code with what its metavariables captured, each kept together."""
     captured = _captured(source, captures)
     wanted = parse_expression(code)
     for parenthesized in (False, True):
@@ -46,6 +64,20 @@ def expression_at_site(code: str, source: Source, captures: Captures) -> str:
         if _seeded(captures).node(wanted, found):
             return text
     raise _misfit(code)
+
+
+def _stands_alone(text: str, start: int, end: int, wanted: cst.BaseExpression) -> bool:
+    """Return whether the text at a span is one expression there, equal to ``wanted``."""
+    try:
+        source = Source(text, "")
+    except cst.ParserSyntaxError:
+        return False
+    for node in walk(source.module):
+        if isinstance(node, cst.BaseExpression) and equal(wanted, node):
+            first, last = source.span(node)
+            if start <= first and last <= end:
+                return True
+    return False
 
 
 def statements_at_site(

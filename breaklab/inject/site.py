@@ -33,17 +33,7 @@ def find_site(source: Source, pattern: Pattern, inside: str) -> Site:
     Raises:
         SiteError: there is no such function or class, no site, or more than one.
     """
-    scopes = _scopes(source, inside)
-    sites: list[Site] = []
-    nearest: tuple[Matcher, cst.CSTNode] | None = None
-    budget = Budget(pattern.text)
-    for nodes, block in _candidates(pattern, scopes):
-        matcher = Matcher(budget)
-        taken = _match(pattern, nodes, matcher)
-        if taken is not None:
-            sites.append(Site(tuple(nodes[:taken]), matcher.captures, block))
-        elif nearest is None or matcher.progress > nearest[0].progress:
-            nearest = matcher, nodes[0]
+    sites, nearest = _search(source, pattern, inside)
     if len(sites) == 1:
         return sites[0]
     where = _("`{inside}` of {path}").format(inside=inside, path=source.path)
@@ -52,6 +42,32 @@ def find_site(source: Source, pattern: Pattern, inside: str) -> Site:
     raise (
         _several(source, pattern, sites, where) if sites else _none(source, pattern, nearest, where)
     )
+
+
+def all_sites(source: Source, pattern: Pattern, inside: str) -> list[Site]:
+    """Return every site of ``pattern``.
+
+    Raises:
+        SiteError: there is no such function or class.
+    """
+    return _search(source, pattern, inside)[0]
+
+
+def _search(
+    source: Source, pattern: Pattern, inside: str
+) -> tuple[list[Site], tuple[Matcher, cst.CSTNode] | None]:
+    """Return all sites, and the candidate that came nearest to being one."""
+    sites: list[Site] = []
+    nearest: tuple[Matcher, cst.CSTNode] | None = None
+    budget = Budget(pattern.text)
+    for nodes, block in _candidates(pattern, _scopes(source, inside)):
+        matcher = Matcher(budget)
+        taken = _match(pattern, nodes, matcher)
+        if taken is not None:
+            sites.append(Site(tuple(nodes[:taken]), matcher.captures, block))
+        elif nearest is None or matcher.progress > nearest[0].progress:
+            nearest = matcher, nodes[0]
+    return sites, nearest
 
 
 def _match(pattern: Pattern, nodes: Sequence[cst.CSTNode], matcher: Matcher) -> int | None:
