@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breaklab.author.nodeids import missing_test
+from breaklab.author.pristine import pristine_sources
 from breaklab.errors import BreaklabError, Finding, SiteError, SpecError
 from breaklab.i18n import _
 from breaklab.inject.diff import fix_diff
@@ -17,7 +18,6 @@ from breaklab.model import BreakSpec, Lab, Project, RetiredSpec
 from breaklab.spec.breaks import load_spec, place_of
 from breaklab.spec.catalogue import Catalogue, load_catalogue
 from breaklab.spec.project import lab_among, load_labs, source_file
-from breaklab.tree.workspace import read_active
 
 CHECKED_RULES = ("R1", "R2", "R4", "R7", "R8")  # that need no run
 
@@ -45,7 +45,8 @@ def lint_paths(project: Project, paths: Sequence[Path] | None = None) -> tuple[l
         labs = load_labs(project)
     except SpecError as error:
         return [*findings, *error.findings], len(broken) + len(specs)
-    linter = _Linter(project, labs, catalogue, _overlay(project))
+    linter = _Linter(project, labs, catalogue, pristine_sources(project))
+    linter.known.update(spec.bug_id for spec in specs)
     for spec in specs:
         if isinstance(spec, BreakSpec):
             findings += linter.spec(spec)
@@ -85,12 +86,6 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _overlay(project: Project) -> dict[Path, bytes]:
-    """Return the pristine bytes of the source that has a break in it now, if one has."""
-    active = read_active(project)
-    return {active.source_path(project).resolve(): active.pristine} if active else {}
-
-
 @dataclass
 class _Linter:
     """Looks at one spec after the other; labs, sources and tests are read once."""
@@ -100,8 +95,10 @@ class _Linter:
     catalogue: Catalogue
     overlay: Mapping[Path, bytes]
     slugs: Counter[str] = field(init=False)
+    known: set[str] = field(init=False)  # bug ids
 
     def __post_init__(self) -> None:
+        self.known = set(self.catalogue.specs)
         self.slugs = Counter(spec.slug for spec in self.catalogue.specs.values())
 
     def spec(self, spec: BreakSpec) -> list[Finding]:
@@ -122,7 +119,7 @@ class _Linter:
             message = _("another break has the slug `{slug}`").format(slug=spec.slug)
             findings.append(_finding(spec, "slug", "duplicate-slug", message))
         for index, bug_id in enumerate(spec.prerequisites):
-            if bug_id not in self.catalogue.specs or bug_id == spec.bug_id:
+            if bug_id not in self.known or bug_id == spec.bug_id:
                 message = _("the prerequisite {bug_id} is no other break").format(bug_id=bug_id)
                 key = f"prerequisites[{index}]"
                 findings.append(_finding(spec, key, "prerequisite", message))
