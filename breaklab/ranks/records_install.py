@@ -207,7 +207,8 @@ class _Recorder:
             if "gloo" not in dist.get_backend(pg):
                 return None
             members = tuple(dist.get_process_group_ranks(pg))
-        except (KeyError, ValueError):  # a group still in the making
+        except (KeyError, ValueError):  # torch does not know it, so its order can't be told
+            self._writer.give_up()
             return None
         # After destroy_process_group torch gives out the same names again.
         name = pg.group_name
