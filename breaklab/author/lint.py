@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from breaklab.author.new import TODO
 from breaklab.author.nodeids import missing_test
 from breaklab.author.pristine import pristine_sources
 from breaklab.errors import BreaklabError, Finding, SiteError, SpecError
@@ -14,8 +15,8 @@ from breaklab.i18n import _
 from breaklab.inject.diff import fix_diff
 from breaklab.inject.edit import inject
 from breaklab.inject.rules import static_findings, text_findings
-from breaklab.model import BreakSpec, Lab, Project, RetiredSpec
-from breaklab.spec.breaks import load_spec, place_of
+from breaklab.model import BreakSpec, Lab, Project, RetiredSpec, Text
+from breaklab.spec.breaks import TEXT_KEYS, load_spec, place_of
 from breaklab.spec.catalogue import Catalogue, load_catalogue
 from breaklab.spec.project import lab_among, load_labs, source_file
 
@@ -103,7 +104,7 @@ class _Linter:
 
     def spec(self, spec: BreakSpec) -> list[Finding]:
         """Return the findings of one spec that could be loaded."""
-        findings = [*self._references(spec), *self._tests(spec)]
+        findings = [*_unfinished(spec), *self._references(spec), *self._tests(spec)]
         try:
             findings += self._source(spec)
         except BreaklabError as error:
@@ -167,6 +168,24 @@ class _Linter:
                 message = _("{rule} is waived, but this break keeps it").format(rule=rule)
                 left.append(_finding(spec, f"waive.{rule}", "waiver", message))
         return left
+
+
+def _unfinished(spec: BreakSpec) -> list[Finding]:
+    """Texts that a draft left to be written."""
+    texts = {
+        "family": Text({"": spec.family}),
+        "slug": Text({"": spec.slug}),
+        **{key: getattr(spec, key) for key in TEXT_KEYS},
+        **{f"hints[{index}]": hint for index, hint in enumerate(spec.hints)},
+        **{f"sources[{index}]": Text({"": source}) for index, source in enumerate(spec.sources)},
+    }
+    message = _("still to be written")
+    return [
+        _finding(spec, f"{key}.{language}" if language else key, "todo", message)
+        for key, text in texts.items()
+        for language, value in text.by_language.items()
+        if value.strip() == TODO
+    ]
 
 
 def _finding(spec: BreakSpec, key: str, rule: str, message: str, hint: str = "") -> Finding:

@@ -93,6 +93,8 @@ def _candidates(part: Part, old: Source, new: Source, file: str) -> Iterator[Inj
             file=file, inside=part.inside, find=code_of(old, nodes), action=action, code=code
         )
 
+    if sum(isinstance(node, cst.FunctionDef | cst.ClassDef) for node in part.old) > 1:
+        return  # two functions changed: that is no single change
     if not part.block:
         if isinstance(part.old[0], cst.BaseExpression):
             yield pattern(part.old, Action.REPLACE_WITH, code_of(new, part.new))
