@@ -23,9 +23,9 @@ NO_TEXT = Text({})
 class Reader:
     """Reads one file; every method returns a usable value, wrong input also adds a finding."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, root: yaml.Node | None = None) -> None:
         self.path = path
-        self.root = read_yaml(path)
+        self.root = root or read_yaml(path)
         self.findings: list[Finding] = []
 
     def finish(self) -> None:

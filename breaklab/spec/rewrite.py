@@ -23,17 +23,17 @@ def rewritten(text: str, changes: Mapping[str, Value], path: Path) -> str:
 
     Args:
         text: the whole file.
-        changes: key path, such as ``inject.find`` or ``expect.red``, to its new text or list.
+        changes: key path, such as ``inject.find`` or ``hints[0].en``, to its new text or list.
         path: the file, for errors.
 
     Raises:
         SpecError: the text is no YAML, or does not hold what it should afterwards.
     """
     for key, value in changes.items():
-        text = _replaced(text, key.split("."), value, path)
+        text = _replaced(text, _keys(key), value, path)
     root = parse_yaml(path, text)
     for key, value in changes.items():
-        if _value(_find(root, key.split("."))) != (value if isinstance(value, str) else [*value]):
+        if _value(_find(root, _keys(key))) != (value if isinstance(value, str) else [*value]):
             message = _("`{key}` could not be rewritten").format(key=key)
             raise SpecError([Finding(Location(str(path)), "rewrite", message)])
     return text
@@ -129,9 +129,17 @@ def _scalar(value: str, *, in_braces: bool) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+def _keys(path: str) -> list[str]:
+    """Return a key path's parts; the index of a list is a part of digits."""
+    return path.replace("[", ".").replace("]", "").split(".")
+
+
 def _find(root: yaml.Node, keys: Sequence[str]) -> yaml.Node | None:
     node: yaml.Node | None = root
     for key in keys:
+        if isinstance(node, yaml.SequenceNode):
+            node = node.value[int(key)] if int(key) < len(node.value) else None
+            continue
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
         node = next((value for name, value in pairs if name.value == key), None)
     return node

@@ -16,6 +16,8 @@ from breaklab.i18n import _
 MAX_BYTES = 1 << 20
 MAX_LINE = 10_000  # characters; a longer one can nest deeper than the parser's stack
 MAX_BRACKETS = 2_000
+_MAX_SLIPS = 20  # lines to be quoted that are told at once
+_QUOTE_IT = "quote-it"
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = {
@@ -33,7 +35,7 @@ def read_yaml(path: Path) -> yaml.Node:
     Raises:
         SpecError: the file can't be read, is too large, or is no YAML; with line and column.
     """
-    return parse_yaml(path, _read_text(path))
+    return parse_yaml(path, read_text(path))
 
 
 def parse_yaml(path: Path, text: str) -> yaml.Node:
@@ -46,18 +48,38 @@ def parse_yaml(path: Path, text: str) -> yaml.Node:
     Raises:
         SpecError: it is no YAML, or holds tags, aliases or duplicate keys.
     """
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        raise SpecError([_syntax_finding(path, text, error)]) from error
-    except (yaml.YAMLError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        message = _("not valid YAML: {reason}").format(reason=reason)
-        raise SpecError([Finding(Location(str(path), 1, 1), "yaml", message)]) from error
+    root = _compose(path, text)
     if root is None:
         message = _("the file is empty")
         raise SpecError([Finding(Location(str(path), 1, 1), "yaml", message)])
     if findings := _untrusted(path, root):
+        raise SpecError(findings)
+    return root
+
+
+def _compose(path: Path, text: str) -> yaml.Node | None:
+    """Return the root node; every line that only lacks quotes is told, not just the first."""
+    findings: list[Finding] = []
+    lines = text.split("\n")
+    while True:
+        try:
+            root = yaml.compose("\n".join(lines), Loader=_Loader)
+            break
+        except yaml.MarkedYAMLError as error:
+            finding = _syntax_finding(path, lines, error)
+            known = {known.location.line for known in findings}
+            if finding.rule != _QUOTE_IT or finding.location.line in known:
+                raise SpecError(findings or [finding]) from error
+            findings.append(finding)
+            repaired = _quoted(lines[finding.location.line - 1])
+            if not repaired or len(findings) == _MAX_SLIPS:
+                raise SpecError(findings) from error
+            lines[finding.location.line - 1] = repaired
+        except (yaml.YAMLError, RecursionError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            message = _("not valid YAML: {reason}").format(reason=reason)
+            raise SpecError([Finding(Location(str(path), 1, 1), "yaml", message)]) from error
+    if findings:
         raise SpecError(findings)
     return root
 
@@ -67,7 +89,12 @@ def place(path: Path, node: yaml.Node) -> Location:
     return Location(str(path), node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return a file's text, within the limits of what the parser is given.
+
+    Raises:
+        SpecError: it can't be read, is too large, or is no UTF-8 text.
+    """
     where = Location(str(path))
     try:
         with path.open("rb") as file:
@@ -93,12 +120,11 @@ def _read_text(path: Path) -> str:
     return text
 
 
-def _syntax_finding(path: Path, text: str, error: yaml.MarkedYAMLError) -> Finding:
+def _syntax_finding(path: Path, lines: list[str], error: yaml.MarkedYAMLError) -> Finding:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     problem = error.problem or str(error)
     where = Location(str(path), line, column)
-    lines = text.split("\n")
     repaired = _quoted(lines[line - 1]) if line <= len(lines) else ""
     if any(part in problem for part in _UNQUOTED) and (repaired or "mapping values" in problem):
         message = _(
@@ -108,7 +134,7 @@ def _syntax_finding(path: Path, text: str, error: yaml.MarkedYAMLError) -> Findi
         hint = _("quote it; the repaired line:") + f"\n{repaired}"
         if not repaired:
             hint = _("write `>-` behind the key, and the text on the lines below it, indented")
-        return Finding(where, "quote-it", message, hint)
+        return Finding(where, _QUOTE_IT, message, hint)
     return Finding(where, "yaml", _("not valid YAML: {reason}").format(reason=problem))
 
 

@@ -310,6 +310,11 @@ def test_wrong_spec_is_told_in_full(case, findings):
     assert findings(changed(old, new)) == expected
 
 
+def test_every_line_that_lacks_quotes_is_told(findings):
+    text = changed("lesson: a lesson", "lesson: a: b").replace("symptom: a", "symptom: `x`: a")
+    assert [line.split(":")[0] for line in findings(text)] == ["6", "9"]
+
+
 def test_all_that_is_wrong_is_told_at_once_in_the_order_of_the_file(findings):
     text = changed("slug: short-shard", "slug: ''").replace("inside: f", "insid: f")
     text = text.replace("outcome: stall", "outcome: hang").replace("35-01", "35/01")

@@ -70,6 +70,7 @@ def rewrite(changes, text=TEXT):
             "   # all of them\n    - tests/a.py::test_a\n    - tests/a.py::test_b\n",
             "\n    - t.py::test[a-1]\n    - 'b: c'\n",
         ),
+        ("expect.runs[0].variant", "b c", "variant: a", "variant: b c"),
         ("lesson.es", "menos", "es: más", "es: menos"),
         ("lesson.es", "a, b", "es: más", "es: 'a, b'"),
         ("inject.inside", "f", "        x = 2\n\n", "        x = 2\n  inside: f\n\n"),
