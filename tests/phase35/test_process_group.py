@@ -29,10 +29,15 @@ def leave_after_the_slowest(folder):
     return (folder / "rank 1 was there").exists(), dist.is_initialized()
 
 
+def fail_together(comm):
+    comm.barrier()  # a peer that is still joining would see this rank leave, and fail otherwise
+    raise ZeroDivisionError
+
+
 def leave_by_an_error(folder):
     url = group_at(folder / "store")
-    with pytest.raises(ZeroDivisionError), process_group(20, init_method=url):
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), process_group(20, init_method=url) as comm:
+        fail_together(comm)
     return dist.is_initialized()
 
 

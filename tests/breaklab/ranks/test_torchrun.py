@@ -47,13 +47,14 @@ def test_a_rank_that_fails_is_named_with_its_own_error(
 
 
 def test_a_killed_rank_is_named(warm_torch: WarmParent, job: MakeJob) -> None:
-    code = """
-    import os, signal
-    for step in range(3):
-        print("step", step)
-    if os.environ["RANK"] == "0":
-        signal.pause()
-    """
+    # The all-reduce comes first, so that both ranks have started when one of them is killed.
+    code = f"""{ALL_REDUCE}
+import os, signal
+for step in range(3):
+    print("step", step)
+if os.environ["RANK"] == "0":
+    signal.pause()
+"""
     faults = (Fault("kill", 1, step=1),)
     report = warm_torch.run_ranks(
         job(code, launcher="torchrun", faults=faults, step_line=r"step (?P<step>\d+)")
