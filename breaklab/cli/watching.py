@@ -184,7 +184,7 @@ class FullScreen:
         finally:
             signal.signal(signal.SIGINT, before)
         self._watched.screen.line()
-        self._watched.screen.line(_("Press any key to go on."), "quiet")
-        with single_keys():
+        with single_keys():  # first: the change of mode throws away what was typed before it
+            self._watched.screen.line(_("Press any key to go on."), "quiet")
             while not read_key(60.0):
                 pass

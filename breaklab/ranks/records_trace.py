@@ -69,10 +69,14 @@ class Trace:
 def serve_traces(page: Page) -> None:
     """Answer the watcher's requests in a thread that Python's ``threading`` does not count."""
     main = threading.main_thread().ident
-    _thread.start_new_thread(_serve, (page, main))
+    running = _thread.allocate_lock()
+    running.acquire()
+    _thread.start_new_thread(_serve, (page, main, running))
+    running.acquire()  # before it runs it is not counted, and another thread would be taken for it
 
 
-def _serve(page: Page, main: int | None) -> None:
+def _serve(page: Page, main: int | None, running: _thread.LockType) -> None:
+    running.release()
     if CAN_WAKE:
         prepare_to_wait()
         page.words[ANSWERER] = threading.get_native_id()
