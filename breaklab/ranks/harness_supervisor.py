@@ -9,6 +9,7 @@ own children, also those that left the process group.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import selectors
@@ -58,6 +59,7 @@ def supervise(
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         adopt_orphans()
+        gc.freeze()  # ranks that collected what they share would copy every page of it
         report = _Team(control, job, call, parent).run()
     except BaseException:
         report = TeamReport(ranks=[], broken=traceback.format_exc())
