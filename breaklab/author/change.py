@@ -12,7 +12,12 @@ from breaklab.inject.derive import Derived, derive
 from breaklab.inject.diff import fix_diff
 from breaklab.inject.edit import inject
 from breaklab.model import Lab, Project
-from breaklab.spec.project import load_labs
+from breaklab.spec.project import lab_named, load_labs
+from breaklab.tree.atomic import mode_of, os_errors_told
+from breaklab.tree.lock import tree_lock
+from breaklab.tree.saved import save_copy
+from breaklab.tree.source import write_source
+from breaklab.tree.state import prepare_state_dir
 from breaklab.tree.workspace import read_active
 
 
@@ -46,18 +51,22 @@ class Derivation:
     broken: bytes
 
 
-def change_in_tree(project: Project) -> Change:
+def change_in_tree(project: Project, lab: str = "") -> Change:
     """Return the only file of the labs' sources that differs from git's last commit.
 
+    Args:
+        project: whose labs to look at.
+        lab: the name of the one to look at; default: all.
+
     Raises:
-        ProjectError: a break is applied; there is no git repository, no change, or more than one
-            changed file.
+        ProjectError: there is no such lab; a break is applied; there is no git repository, no
+            change, or more than one changed file.
     """
     if read_active(project):
         raise ProjectError(
             _("a break is applied; its change is not yours"), hint=_("first: breaklab revert")
         )
-    labs = load_labs(project)
+    labs = [lab_named(project, lab)] if lab else load_labs(project)
     changed = [path for path in _changed_files(project) if _lab_with(labs, path) is not None]
     if not changed:
         raise ProjectError(
@@ -70,9 +79,9 @@ def change_in_tree(project: Project) -> Change:
             _("one bug is one change in one file; changed are: {names}").format(names=names)
         )
     (path,) = changed
-    lab = _lab_with(labs, path)
-    assert lab is not None
-    return Change(lab, path, _committed(project, path), path.read_bytes())
+    found = _lab_with(labs, path)
+    assert found is not None
+    return Change(found, path, _committed(project, path), path.read_bytes())
 
 
 def derivation(change: Change) -> Derivation:
@@ -84,6 +93,26 @@ def derivation(change: Change) -> Derivation:
     derived = derive(change.pristine, change.broken, change.file)
     broken = inject(change.pristine, derived.injection).source
     return Derivation(derived, fix_diff(broken, change.pristine, change.file), broken)
+
+
+def put_back(project: Project, change: Change, label: str) -> Path:
+    """Put the committed bytes back in a changed file, and return a copy of what it held.
+
+    Args:
+        project: where the copy goes.
+        change: what to take out of the tree; its spec holds it by now.
+        label: what the copy is, as part of its name.
+
+    Raises:
+        TreeError: somebody changed the file meanwhile, or it can't be written; it is as it was.
+    """
+    with os_errors_told(change.path):
+        prepare_state_dir(project)
+        with tree_lock(project):
+            mode = mode_of(change.path)
+            copy = save_copy(project, change.path.name, label, change.broken, mode)
+            write_source(change.path, change.pristine, expected=change.broken, mode=mode)
+    return copy
 
 
 def _lab_with(labs: list[Lab], path: Path) -> Lab | None:

@@ -104,7 +104,9 @@ class _Linter:
 
     def spec(self, spec: BreakSpec) -> list[Finding]:
         """Return the findings of one spec that could be loaded."""
-        findings = [*_unfinished(spec), *self._references(spec), *self._tests(spec)]
+        message = _("still to be written")
+        findings = [_finding(spec, key, "todo", message) for key in unfinished(spec)]
+        findings += [*self._references(spec), *self._tests(spec)]
         try:
             findings += self._source(spec)
         except BreaklabError as error:
@@ -170,8 +172,8 @@ class _Linter:
         return left
 
 
-def _unfinished(spec: BreakSpec) -> list[Finding]:
-    """Texts that a draft left to be written."""
+def unfinished(spec: BreakSpec) -> list[str]:
+    """Return the key paths, such as ``hints[0].es``, of the texts that are still to be written."""
     texts = {
         "family": Text({"": spec.family}),
         "slug": Text({"": spec.slug}),
@@ -179,9 +181,8 @@ def _unfinished(spec: BreakSpec) -> list[Finding]:
         **{f"hints[{index}]": hint for index, hint in enumerate(spec.hints)},
         **{f"sources[{index}]": Text({"": source}) for index, source in enumerate(spec.sources)},
     }
-    message = _("still to be written")
     return [
-        _finding(spec, f"{key}.{language}" if language else key, "todo", message)
+        f"{key}.{language}" if language else key
         for key, text in texts.items()
         for language, value in text.by_language.items()
         if value.strip() == TODO

@@ -24,7 +24,7 @@ format: 1
 bug-id: {bug_id}
 slug: {slug}
 family: TODO  # {family}
-difficulty: 1  # {difficulty}
+{lab}difficulty: 1  # {difficulty}
 # prerequisites: [35-01]  # {prerequisites}
 concept:  # {concept}
   en: TODO
@@ -79,6 +79,11 @@ def free_path(project: Project, bug_id: str) -> Path:
     """
     if not BUG_ID.fullmatch(bug_id):
         raise ProjectError(_("`{bug_id}` must look like 35-40").format(bug_id=bug_id))
+    if not project.breaks:
+        raise ProjectError(
+            _("the project {root} has no folder for breaks").format(root=project.root),
+            hint=_('add `breaks = ["breaks"]` to [tool.breaklab] in pyproject.toml'),
+        )
     catalogue = load_catalogue(project)
     path = project.breaks[0] / f"{bug_id}.yaml"
     if bug_id in catalogue.specs or bug_id in catalogue.retired or path.exists():
@@ -86,8 +91,30 @@ def free_path(project: Project, bug_id: str) -> Path:
     return path
 
 
-def scaffold(bug_id: str, slug: str = "") -> str:
-    """Return a spec whose every key explains itself, to be filled in by hand."""
+def write_new(path: Path, text: str) -> None:
+    """Write a new spec, never over another one; its folder is made where there is none yet.
+
+    Raises:
+        ProjectError: there is a file of that name, or it can't be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise ProjectError(
+            _("{path} can't be written: {reason}").format(path=path, reason=error.strerror)
+        ) from error
+
+
+def scaffold(bug_id: str, slug: str = "", lab: str = "") -> str:
+    """Return a spec whose every key explains itself, to be filled in by hand.
+
+    Args:
+        bug_id: of the new break.
+        slug: a short name; default: one to be filled in.
+        lab: the name of its lab; default: the one that has the file.
+    """
     inject = _BY_HAND.format(
         file=_("what changes, relative to the lab's root"),
         inside=_("function, Class.method or outer.inner; leave it out for the whole file"),
@@ -97,7 +124,7 @@ def scaffold(bug_id: str, slug: str = "") -> str:
             "move_before, move_after: a pattern"
         ),
     )
-    return _filled(bug_id, slug, inject)
+    return _filled(bug_id, slug, lab, inject)
 
 
 def draft(
@@ -105,6 +132,7 @@ def draft(
     derivation: Derivation,
     *,
     slug: str = "",
+    lab: str = "",
     red: Sequence[str] = (),
     runs: Sequence[tuple[str, Observed]] = (),
 ) -> str:
@@ -114,11 +142,12 @@ def draft(
         bug_id: of the new break.
         derivation: what the change says.
         slug: a short name; default: one to be filled in.
+        lab: the name of its lab; default: the one that has the file.
         red: the tests that went red with it.
         runs: what was seen, by the name of the variant.
     """
     injection = derivation.derived.injection
-    text = _filled(bug_id, slug, "  file: x")
+    text = _filled(bug_id, slug, lab, "  file: x")
     changes: dict[str, Value] = {"inject.file": injection.file}
     if injection.inside:
         changes["inject.inside"] = injection.inside
@@ -149,11 +178,12 @@ def _run(variant: str, seen: Observed) -> str:
     return ", ".join(parts)
 
 
-def _filled(bug_id: str, slug: str, inject: str) -> str:
+def _filled(bug_id: str, slug: str, lab: str, inject: str) -> str:
     return _TEMPLATE.format(
         editor_line=EDITOR_LINE,
         bug_id=bug_id,
         slug=slug or TODO,
+        lab=f"lab: {lab}\n" if lab else "",
         inject=inject,
         family=_("what kind of bug: sharding, reduction, checkpoint, ..."),
         difficulty=_("1 (first contact) to 5"),

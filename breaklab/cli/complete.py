@@ -47,3 +47,14 @@ def complete_family(incomplete: str) -> list[str]:
         families = {row.family for row in load_overview(open_project().project).rows}
         return sorted(family for family in families if family.startswith(incomplete))
     return []
+
+
+def complete_lab(incomplete: str) -> list[str]:
+    """Return the names of the project's labs that start with ``incomplete``."""
+    from breaklab.cli.lookup import open_project
+    from breaklab.spec.project import load_labs
+
+    with suppress(BreaklabError, OSError):
+        labs = load_labs(open_project().project)
+        return [lab.name for lab in labs if lab.name.startswith(incomplete)]
+    return []

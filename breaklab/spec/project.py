@@ -54,6 +54,22 @@ def load_labs(project: Project) -> list[Lab]:
     return labs
 
 
+def lab_named(project: Project, name: str) -> Lab:
+    """Return the lab of a name.
+
+    Raises:
+        ProjectError: the project has none of that name.
+    """
+    labs = load_labs(project)
+    for lab in labs:
+        if lab.name == name:
+            return lab
+    raise ProjectError(
+        _("this project has no lab {name}").format(name=name),
+        hint=_("its labs: {names}").format(names=", ".join(lab.name for lab in labs)),
+    )
+
+
 def lab_of(project: Project, spec: BreakSpec) -> Lab:
     """Return the lab that a break is for: the one it names, else the one that has its file.
 

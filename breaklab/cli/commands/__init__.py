@@ -23,6 +23,7 @@ MODULES = {
     "journal": "journal",
     "progress": "progress",
     "launch": "launch",
+    "new": "new",
     "lint": "lint",
     "verify": "verify",
     "doctor": "doctor",

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 
 import pytest
@@ -16,18 +15,6 @@ from breaklab.spec.project import find_project, load_labs
 from breaklab.tree.workspace import Workspace
 
 FILE = "lab/src/tiny/data.py"
-
-
-@pytest.fixture
-def repo(tiny_project, monkeypatch):
-    """The tiny project, committed to a repository of its own."""
-    for key in [key for key in os.environ if key.startswith("GIT_")]:
-        monkeypatch.delenv(key)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for args in (["init", "-q"], ["add", "."], [*identity, "commit", "-q", "-m", "x"]):
-        subprocess.run(["git", *args], cwd=tiny_project, check=True)
-    return tiny_project
 
 
 def edit(root, old, new, file=FILE):
@@ -55,22 +42,22 @@ def spec_from_edit(root, **options):
         ("    numbers = list(range(NUM_NUMBERS))\n", ""),
     ],
 )
-def test_edited_source_becomes_a_spec_that_makes_the_edit(repo, old, new):
-    edit(repo, old, new)
-    change, spec = spec_from_edit(repo)
+def test_edited_source_becomes_a_spec_that_makes_the_edit(committed, old, new):
+    edit(committed, old, new)
+    change, spec = spec_from_edit(committed)
     assert spec.inject.file == "src/tiny/data.py"
     assert inject(change.pristine, spec.inject).source == change.broken
-    assert change.broken == (repo / FILE).read_bytes()
+    assert change.broken == (committed / FILE).read_bytes()
 
 
-def test_draft_leaves_only_the_texts_to_write(repo):
-    edit(repo, "/ NUM_NUMBERS", "/ (NUM_NUMBERS - 1)")
+def test_draft_leaves_only_the_texts_to_write(committed):
+    edit(committed, "/ NUM_NUMBERS", "/ (NUM_NUMBERS - 1)")
     red = ["tests/test_shards.py::test_mean_of_shards_is_mean_of_all"]
     runs = [
         ("silent", Observed(Outcome.WRONG, 3, ("--mode", "silent"))),
         ("stall", Observed(Outcome.STALL, 1)),
     ]
-    _, spec = spec_from_edit(repo, red=red, runs=runs)
+    _, spec = spec_from_edit(committed, red=red, runs=runs)
     assert spec.red == tuple(red)
     first, second = spec.runs
     assert (first.variant, first.args, first.outcome) == (
@@ -79,23 +66,23 @@ def test_draft_leaves_only_the_texts_to_write(repo):
         Outcome.WRONG,
     )
     assert (second.outcome, second.at_step, first.at_step) == (Outcome.STALL, 1, None)
-    subprocess.run(["git", "checkout", "-q", FILE], cwd=repo, check=True)
-    findings = [f for f in lint(find_project(repo)) if "35-40" in f.location.path]
+    subprocess.run(["git", "checkout", "-q", FILE], cwd=committed, check=True)
+    findings = [f for f in lint(find_project(committed)) if "35-40" in f.location.path]
     assert {finding.rule for finding in findings} == {"todo"}
     assert len(findings) == 17
 
 
-def test_drafts_fix_takes_the_edit_back(repo):
-    edit(repo, "rank::world_size", "rank:world_size")
-    change, spec = spec_from_edit(repo)
+def test_drafts_fix_takes_the_edit_back(committed):
+    edit(committed, "rank::world_size", "rank:world_size")
+    change, spec = spec_from_edit(committed)
     subprocess.run(
-        ["git", "apply", "-"], cwd=repo / "lab", input=spec.fix_diff.encode(), check=True
+        ["git", "apply", "-"], cwd=committed / "lab", input=spec.fix_diff.encode(), check=True
     )
-    assert (repo / FILE).read_bytes() == change.pristine
+    assert (committed / FILE).read_bytes() == change.pristine
 
 
-def test_scaffold_loads_once_it_is_filled_in_and_explains_every_key(repo):
-    path = repo / "breaks/35-40.yaml"
+def test_scaffold_loads_once_it_is_filled_in_and_explains_every_key(committed):
+    path = committed / "breaks/35-40.yaml"
     path.write_text(scaffold("35-40", "a-slug"))
     assert load_spec(path).slug == "a-slug"
     for line in scaffold("35-40").splitlines():
@@ -119,11 +106,11 @@ def test_scaffold_loads_once_it_is_filled_in_and_explains_every_key(repo):
         ),
     ],
 )
-def test_anything_but_one_changed_file_is_told(repo, files, message):
+def test_anything_but_one_changed_file_is_told(committed, files, message):
     for name, text in files.items():
-        (repo / name).write_text(text)
+        (committed / name).write_text(text)
     with pytest.raises(ProjectError, match=message):
-        change_in_tree(find_project(repo))
+        change_in_tree(find_project(committed))
 
 
 def test_folder_without_git_says_what_is_needed(tiny_project, monkeypatch):
@@ -135,9 +122,9 @@ def test_folder_without_git_says_what_is_needed(tiny_project, monkeypatch):
     assert caught.value.hint == "the lab must be committed; the change must not be"
 
 
-def test_applied_break_is_not_taken_for_an_edit(repo):
-    project = find_project(repo)
-    source = repo / FILE
+def test_applied_break_is_not_taken_for_an_edit(committed):
+    project = find_project(committed)
+    source = committed / FILE
     broken = source.read_bytes().replace(b"return mine", b"return mine[:-1]")
     with Workspace.open(project) as workspace:
         workspace.apply(load_labs(project)[0], "35-01", source, broken)
@@ -145,19 +132,19 @@ def test_applied_break_is_not_taken_for_an_edit(repo):
         change_in_tree(project)
 
 
-def test_edit_in_two_places_is_told(repo):
-    edit(repo, "rank::world_size", "rank:world_size")
-    edit(repo, "/ NUM_NUMBERS", "")
+def test_edit_in_two_places_is_told(committed):
+    edit(committed, "rank::world_size", "rank:world_size")
+    edit(committed, "/ NUM_NUMBERS", "")
     with pytest.raises(SiteError, match="no pattern was found for the change"):
-        derivation(change_in_tree(find_project(repo)))
+        derivation(change_in_tree(find_project(committed)))
 
 
-def test_new_id_must_be_free_and_well_formed(repo):
-    project = find_project(repo)
-    assert free_path(project, "35-40") == repo / "breaks/35-40.yaml"
+def test_new_id_must_be_free_and_well_formed(committed):
+    project = find_project(committed)
+    assert free_path(project, "35-40") == committed / "breaks/35-40.yaml"
     for bug_id, message in (("35-01", "is taken"), ("x", "must look like 35-40")):
         with pytest.raises(ProjectError, match=message):
             free_path(project, bug_id)
-    (repo / "breaks/35-39.yaml").write_text("format: 1\nbug-id: 35-39\nretired: x\n")
+    (committed / "breaks/35-39.yaml").write_text("format: 1\nbug-id: 35-39\nretired: x\n")
     with pytest.raises(ProjectError, match="is taken"):
         free_path(project, "35-39")
