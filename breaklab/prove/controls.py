@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breaklab.i18n import _
-from breaklab.inject.scope import affected, changed_functions
+from breaklab.inject.scope import can_notice, telling_lines
 from breaklab.model import BreakSpec, Lab, Outcome, Project, RunPromise
 from breaklab.prove.scratch import Scratch, scratch_copy
 from breaklab.prove.suite import run_suite
@@ -46,7 +46,7 @@ class Controls:
     hang_timeout_s: float = 15.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _checks: tuple[ControlCheck, ...] = ()
-    _touched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _pristine_report: TestReport | None = None
     _references: dict[tuple[tuple[str, ...], int | None], RunReport] = field(default_factory=dict)
 
     def checks(self, warm: WarmParent) -> tuple[ControlCheck, ...]:
@@ -58,8 +58,8 @@ class Controls:
 
     def _pristine(self, warm: WarmParent) -> tuple[ControlCheck, ControlCheck]:
         with self._copy(warm) as scratch:
-            report = run_suite(warm, scratch.tests(trace_calls=True))
-            self._touched = report.touched
+            report = run_suite(warm, scratch.tests(trace_lines=True))
+            self._pristine_report = report
             detail = _("pristine lab is not green: {reason}").format(reason=why_not_green(report))
             return ("green", report.green, detail), (
                 "control:copy",
@@ -77,17 +77,16 @@ class Controls:
     def tests_of(self, file: str, pristine: bytes, broken: bytes) -> tuple[str, ...]:
         """Return the node ids of the tests that a change of ``file`` can affect.
 
-        Those that called a changed function in the pristine control run; empty, meaning all, when
-        something changed that runs at import. ``file`` is relative to the source.
+        Those that ran a line which tells the change in the pristine control run, or of which no
+        line is known; empty, meaning all, when something changed that runs at import. ``file`` is
+        relative to the source.
         """
-        functions = changed_functions(pristine, broken)
-        if functions is None:
+        lines = telling_lines(pristine, broken)
+        report = self._pristine_report
+        if lines is None or report is None:
             return ()
-        return tuple(
-            nodeid
-            for nodeid, touched in self._touched.items()
-            if affected(touched, file, functions)
-        )
+        runs = ((each.nodeid, report.lines_run.get(each.nodeid)) for each in report.results)
+        return tuple(node for node, run in runs if run is None or can_notice(run, file, lines))
 
     def reference(self, promise: RunPromise, warm: WarmParent) -> RunReport:
         """Return the pristine lab's run with the arguments of ``promise``."""

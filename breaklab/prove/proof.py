@@ -154,7 +154,7 @@ def _targets(
 ) -> tuple[str, ...]:
     """Return the tests to run on the broken lab: all that can notice, and all that are promised.
 
-    A test that never calls the changed function in the pristine lab stays green in the broken one.
+    A test that never gets to the change in the pristine lab stays green in the broken one.
     """
     file = (scratch.lab.root / spec.inject.file).relative_to(scratch.lab.source).as_posix()
     tests = controls.tests_of(file, pristine, broken)

@@ -33,7 +33,7 @@ class Scratch:
         """Return a path of the copy from one relative to the project's root."""
         return self.project.root / relative
 
-    def tests(self, targets: tuple[str, ...] = (), *, trace_calls: bool = False) -> TestJob:
+    def tests(self, targets: tuple[str, ...] = (), *, trace_lines: bool = False) -> TestJob:
         """Return the job that runs the lab's tests here, or only the node ids in ``targets``."""
         root = self.project.root
         everything = (self.lab.tests.relative_to(root).as_posix(),)
@@ -42,7 +42,7 @@ class Scratch:
             self.lab.source,
             targets or everything,
             timeout_s=TESTS_TIMEOUT_S,
-            trace_calls=trace_calls,
+            trace_lines=trace_lines,
         )
 
 

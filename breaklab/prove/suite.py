@@ -72,5 +72,5 @@ def _merged(reports: Sequence[TestReport], started: float) -> TestReport:
         duration_s=time.monotonic() - started,
         output="\n".join(report.output for report in reports),
         origins={name: file for report in reports for name, file in report.origins.items()},
-        touched={node: names for report in reports for node, names in report.touched.items()},
+        lines_run={node: run for report in reports for node, run in report.lines_run.items()},
     )

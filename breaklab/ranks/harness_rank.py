@@ -22,9 +22,9 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from breaklab.ranks.harness_report import Failure, is_lost_peer
+from breaklab.ranks.lines_run import flush_lines
 from breaklab.ranks.records import Page
 from breaklab.ranks.records_install import install
-from breaklab.ranks.touched import flush_touched
 
 # The supervisor asks a rank for its stack with this one; tests are unlikely to use it themselves.
 STACK_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
@@ -104,7 +104,7 @@ def take_frames(buffer: bytearray) -> list[tuple[bytes, bytes]]:
 def leave(exit_code: int) -> NoReturn:
     """End this process without running the exit handlers inherited from the parent."""
     with contextlib.suppress(Exception):
-        flush_touched()
+        flush_lines()
     with contextlib.suppress(Exception):
         coverage = sys.modules.get("coverage")
         current = coverage.Coverage.current() if coverage else None

@@ -22,7 +22,7 @@ class TestJob:
     targets: tuple[str, ...]  # files, folders or node ids, relative to root
     timeout_s: float
     pytest_args: tuple[str, ...] = ()
-    trace_calls: bool = False  # report which functions of the source each test calls
+    trace_lines: bool = False  # report which lines of the source each test runs
 
 
 class TestOutcome(StrEnum):
@@ -61,7 +61,7 @@ class TestReport:
     duration_s: float
     output: str  # what pytest printed, bounded
     origins: Mapping[str, str] = field(default_factory=dict)  # package in `source` -> __file__
-    touched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # node id -> functions
+    lines_run: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by node id: file:line
 
     @property
     def red(self) -> tuple[str, ...]:

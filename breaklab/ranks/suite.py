@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from breaklab.ranks.jobs import TestJob, TestOutcome
+from breaklab.ranks.lines_run import LinesRun, flush_lines, record_lines
 from breaklab.ranks.source import origins, run_from
-from breaklab.ranks.touched import TouchedFunctions, flush_touched, record_touched
 from breaklab.ranks.wire import send_message
 
 MAX_TEXT = 20_000  # characters of one failure's representation
@@ -38,12 +38,12 @@ def run_pytest(job: TestJob, channel: socket.socket, output_fd: int, folder: Pat
     arguments = _arguments(job, folder)
     sys.argv = ["pytest", *arguments]
     send_message(channel, "started", pids=[os.getpid()])
-    touched = TouchedFunctions(job.source.resolve(), folder / "touched.jsonl")
-    if job.trace_calls:
-        record_touched(touched)
-    code = int(pytest.main(arguments, plugins=[_Recorder(channel, touched)]))
-    for nodeid, functions in touched.read().items():
-        send_message(channel, "touched", nodeid=nodeid, functions=functions)
+    lines_run = LinesRun(job.source.resolve(), folder / "lines.jsonl")
+    if job.trace_lines:
+        record_lines(lines_run)
+    code = int(pytest.main(arguments, plugins=[_Recorder(channel, lines_run)]))
+    for nodeid, places in lines_run.read().items():
+        send_message(channel, "lines", nodeid=nodeid, places=places)
     send_message(channel, "finished", exit_code=code, origins=origins(job.source))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -70,15 +70,15 @@ def _arguments(job: TestJob, folder: Path) -> list[str]:
 class _Recorder:
     """Sends a message when a test begins, and its result when it has ended."""
 
-    def __init__(self, channel: socket.socket, touched: TouchedFunctions) -> None:
+    def __init__(self, channel: socket.socket, lines_run: LinesRun) -> None:
         self._channel = channel
-        self._touched = touched
+        self._lines_run = lines_run
         self._result: dict[str, Any] = {}
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Say which test runs, so that a time limit or a crash can name it."""
         self._result = {"outcome": TestOutcome.PASSED, "duration_s": 0.0}
-        self._touched.begin(nodeid)
+        self._lines_run.begin(nodeid)
         send_message(self._channel, "test-started", nodeid=nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -93,7 +93,7 @@ class _Recorder:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Send the result of one test."""
-        flush_touched()
+        flush_lines()
         send_message(self._channel, "test", nodeid=nodeid, **self._result)
 
     def pytest_collectreport(self, report: Any) -> None:

@@ -46,7 +46,7 @@ class _Collector:
         self._running = ""
         self._exit_code: int | None = None
         self._origins: dict[str, str] = {}
-        self._touched: dict[str, tuple[str, ...]] = {}
+        self._lines_run: dict[str, tuple[str, ...]] = {}
         self.output = TextLog()
 
     def take(self, message: dict[str, Any]) -> None:
@@ -59,8 +59,8 @@ class _Collector:
                 self._add(_result(message))
             case "finished":
                 self._origins = message["origins"]
-            case "touched":
-                self._touched[message["nodeid"]] = tuple(message["functions"])
+            case "lines":
+                self._lines_run[message["nodeid"]] = tuple(message["places"])
             case "refused":
                 raise refusal(message)
             case "supervisor-ended":
@@ -94,7 +94,7 @@ class _Collector:
             duration_s=duration_s,
             output=self.output.text(),
             origins=self._origins,
-            touched=self._touched,
+            lines_run=self._lines_run,
         )
 
 

@@ -145,16 +145,17 @@ def _inject() -> dict[str, Any]:
         key: {**_SCALAR, "description": descriptions[key]} for key in INJECT_KEYS
     }
     properties["delete"] = {"const": True, "description": "what `find` matches goes"}
-    properties["codemod"]["pattern"] = f"^{CODEMOD.pattern}$"
+    properties["codemod"] |= {"type": "string", "pattern": f"^{CODEMOD.pattern}$"}
     properties["file"]["pattern"] = r"^(?!/)(?!.*(^|[/\\])\.\.([/\\]|$)).*\S"
     neither = {"anyOf": _each_required(("find", *_ACTIONS))}
-    by_pattern = [{"required": ["find", action]} for action in _ACTIONS]
+    by_class = {"required": ["codemod"]}
+    by_pattern = [{"required": ["find", action], "not": by_class} for action in _ACTIONS]
     return {
         "type": "object",
         "required": ["file"],
         "properties": properties,
         "additionalProperties": False,
-        "oneOf": [{"required": ["codemod"], "not": neither}, *by_pattern],
+        "oneOf": [{**by_class, "not": neither}, *by_pattern],
     }
 
 
