@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from breaklab.inject.repair import repair
 from breaklab.model import BreakSpec, Project
 from breaklab.spec.project import lab_among, load_labs, source_file
 from breaklab.spec.rewrite import Value, rewritten
-from breaklab.tree.atomic import write_file
+from breaklab.tree.atomic import mode_of, os_errors_told, write_file
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,7 @@ class Refresh:
     before: str
     after: str
     changed: tuple[str, ...]  # key paths, such as ``inject.find``
+    broken: bytes  # the lab's file with the break, as the refreshed pattern makes it
 
     @property
     def diff(self) -> str:
@@ -43,13 +43,13 @@ class Refresh:
         """Write the spec, wholly or not at all.
 
         Raises:
-            OSError: the file could not be written; it is as it was.
+            TreeError: the file could not be written; it is as it was.
         """
         if self.before == self.after:
             return
         temp = self.path.with_name(f".{self.path.name}.tmp")
-        mode = stat.S_IMODE(self.path.stat().st_mode)
-        write_file(self.path, self.after.encode(), temp=temp, mode=mode)
+        with os_errors_told(self.path):
+            write_file(self.path, self.after.encode(), temp=temp, mode=mode_of(self.path))
 
 
 def refresh(project: Project, spec: BreakSpec, *, red: Sequence[str] | None = None) -> Refresh:
@@ -86,4 +86,4 @@ def refresh(project: Project, spec: BreakSpec, *, red: Sequence[str] | None = No
         changes["expect.red"] = list(red)
     before = spec.path.read_bytes().decode()
     after = rewritten(before, changes, spec.path) if changes else before
-    return Refresh(spec.path, before, after, tuple(changes))
+    return Refresh(spec.path, before, after, tuple(changes), broken)

@@ -60,6 +60,7 @@ Trust = Annotated[
     bool,
     typer.Option("--trust", help=_("Let Python codemods run from packs that are not your own.")),
 ]
+Jobs = Annotated[int, typer.Option(metavar="N", min=1, help=_("How many proofs at a time."))]
 Plain = Annotated[
     bool, typer.Option("--plain", help=_("Plain lines also on a terminal, no moving picture."))
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from breaklab.errors import RunError
 from breaklab.i18n import _
 from breaklab.model import Lab, Outcome, Project, RunPromise
 from breaklab.prove.controls import Controls
-from breaklab.prove.scratch import scratch_copy
+from breaklab.prove.scratch import Scratch, scratch_copy
 from breaklab.ranks.launch import run_lab, time_limit
 from breaklab.ranks.outcome import judge
 from breaklab.ranks.warm import WarmParent
@@ -47,18 +49,12 @@ def observe(
         args: for the training entrypoint.
 
     Raises:
-        RunError: the pristine lab is not green, so that nothing can be learnt from red tests.
+        RunError: the pristine lab is not green, so that nothing can be learnt from red tests; or
+            the tests ran over their time limit.
     """
-    for _name, kept, detail in controls.checks(warm):
-        if not kept:
-            raise RunError(detail)
-    with scratch_copy(project, lab, overlay=controls.overlay, parent=warm.folder()) as scratch:
-        path = scratch.lab.root / file
-        pristine = path.read_bytes()
-        path.write_bytes(broken)
-        in_source = path.relative_to(scratch.lab.source).as_posix()
-        tests = controls.tests_of(in_source, pristine, broken)
-        red = warm.run_tests(scratch.tests(tests)).red
+    require_controls(warm, controls)
+    with _changed_copy(project, lab, file, broken, warm, controls) as (scratch, pristine):
+        red = _red(scratch, file, pristine, broken, warm, controls)
         promise = RunPromise("observed", Outcome.HEALTHY, args)
         reference = controls.reference(promise, warm)
         if judge(reference, lab.metrics, None).outcome is not Outcome.HEALTHY:
@@ -72,3 +68,55 @@ def observe(
         )
         judged = judge(report, lab.metrics, reference)
     return Observation(red, judged.outcome, report.last_step, judged.summary)
+
+
+def observe_red(
+    project: Project, lab: Lab, file: str, broken: bytes, warm: WarmParent, controls: Controls
+) -> tuple[str, ...]:
+    """Return which tests go red with ``broken`` in place of ``file``; as :func:`observe`, no run.
+
+    Raises:
+        RunError: the pristine lab is not green, or the tests ran over their time limit.
+    """
+    require_controls(warm, controls)
+    with _changed_copy(project, lab, file, broken, warm, controls) as (scratch, pristine):
+        return _red(scratch, file, pristine, broken, warm, controls)
+
+
+def require_controls(warm: WarmParent, controls: Controls) -> None:
+    """Run the controls of a lab, unless that was done before.
+
+    Raises:
+        RunError: one of them failed, so that nothing can be learnt from red tests.
+    """
+    for _name, kept, detail in controls.checks(warm):
+        if not kept:
+            raise RunError(detail)
+
+
+@contextmanager
+def _changed_copy(
+    project: Project, lab: Lab, file: str, broken: bytes, warm: WarmParent, controls: Controls
+) -> Iterator[tuple[Scratch, bytes]]:
+    """Give a copy of the lab with ``broken`` in it, and the bytes that it replaced."""
+    with scratch_copy(project, lab, overlay=controls.overlay, parent=warm.folder()) as scratch:
+        path = scratch.lab.root / file
+        pristine = path.read_bytes()
+        path.write_bytes(broken)
+        yield scratch, pristine
+
+
+def _red(
+    scratch: Scratch,
+    file: str,
+    pristine: bytes,
+    broken: bytes,
+    warm: WarmParent,
+    controls: Controls,
+) -> tuple[str, ...]:
+    in_source = (scratch.lab.root / file).relative_to(scratch.lab.source).as_posix()
+    tests = controls.tests_of(in_source, pristine, broken)
+    report = warm.run_tests(scratch.tests(tests))
+    if report.timed_out:
+        raise RunError(_("the tests ran over their time limit"))
+    return report.red

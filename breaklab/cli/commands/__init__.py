@@ -26,6 +26,7 @@ MODULES = {
     "new": "new",
     "lint": "lint",
     "verify": "verify",
+    "refresh": "refresh",
     "doctor": "doctor",
 }
 

@@ -110,7 +110,7 @@ def complete(words: str, cwd: Path) -> list[str]:
 def test_completion_offers_commands_ids_variants_and_families(
     tiny_project: Path, breaklab: Breaklab
 ) -> None:
-    assert complete("breaklab re", tiny_project) == ["revert", "reveal"]
+    assert complete("breaklab rev", tiny_project) == ["revert", "reveal"]
     assert complete("breaklab hint ", tiny_project) == ["35-01", "35-02"]
     assert complete("breaklab apply --random --family s", tiny_project) == ["sharding"]
     breaklab("apply", "35-01")
