@@ -107,6 +107,19 @@ def test_stream_reads_each_sample_on_one_rank_only():
     assert shards == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 0]]
 
 
+def epochs_of_a_sampler_that_ends_early():
+    config = Config(sync="overlap", steps=9, epochs=2, num_train=PRIME, num_test=5, eval_every=0)
+    trainer = Recorder(config, Communicator())
+    trainer.sampler.shard = lambda: torch.arange(7)
+    trainer.train()
+    return [sorted(i for ids in windows for i in ids) for windows in trainer.seen.values()]
+
+
+def test_a_run_ends_with_its_samples_even_if_they_are_fewer_than_planned(run_ranks):
+    seen = run_ranks(epochs_of_a_sampler_that_ends_early, world_size=1)
+    assert seen == [[list(range(7))] * 2]
+
+
 @pytest.mark.parametrize("uneven", ["pad", "join"])
 def test_a_run_sees_each_sample_once_an_epoch_in_the_shared_order(run_ranks, uneven):
     config = Config(

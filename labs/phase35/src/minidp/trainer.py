@@ -112,7 +112,8 @@ class Trainer:
 
     def train_epoch(self, last: int, metrics: MetricsWriter) -> None:
         """Train to the end of the epoch, from wherever in it the run is, or to step ``last``."""
-        self.sampler.set_epoch(self.epoch, self.position)
+        epoch = self.epoch
+        self.sampler.set_epoch(epoch, self.position)
         steps = windows(self.sampler, self.config.micro_batch, self.config.accumulation)
         if self.config.uneven == "join":
             steps = joined(steps, self.comm)
@@ -128,6 +129,7 @@ class Trainer:
             self.tell(metrics, **row)
             if self.step >= last or self.stop:
                 return
+        self.epoch, self.position = epoch + 1, 0
 
     def fetch(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
         """Read a micro-batch: noisy images (n, 64), labels (n,) with NO_LABEL on padding."""
