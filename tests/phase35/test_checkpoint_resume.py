@@ -110,6 +110,12 @@ def weights_after_a_step_of_rate_zero(config, path):
     return loaded, [p.detach().clone() for p in trainer.module.parameters()]
 
 
+def run_anew_from_weights(config):
+    train_with_restart(config, Communicator())
+    file = config.metrics / f"rank{Communicator().rank}.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
 def read_after_slow_save(folder):
     comm = Communicator()
     trainer = Trainer(FULL, comm)
@@ -250,6 +256,15 @@ def test_loaded_weights_survive_a_step_of_rate_zero(run_ranks, tmp_path):
         for loaded, after in ranks:
             assert_equal(after, loaded)
             assert_equal(loaded, ranks[0][0])
+
+
+def test_a_new_run_begins_with_the_loss_of_the_weights_it_was_given(run_ranks, tmp_path):
+    config = dataclasses.replace(FULL, steps=6, restart_at=3, weights_only=True, metrics=tmp_path)
+    for rows in run_ranks(run_anew_from_weights, world_size=2, args=(config,)):
+        assert [row["step"] for row in rows] == [*range(4), *range(7)]
+        saved, begun = rows[3], rows[4]
+        assert begun["eval_loss"] == begun["ema_loss"] == saved["eval_loss"]
+        assert [row.get("lr") for row in rows[5:8]] == [row.get("lr") for row in rows[1:4]]
 
 
 def test_every_rank_can_read_the_file_when_save_returns(run_ranks, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 import torch
 from minidp.allreduce import Communicator
 from minidp.model import DigitClassifier
+from minidp.sync_batchnorm import SyncBatchNorm
 from minidp.zero1 import ShardedOptimizer, decay_groups, partition
 from torch import nn
 
@@ -171,8 +172,9 @@ def test_partition_owns_each_item_once_and_balances():
         assert min(loads) > 0
 
 
-def test_only_matrices_decay():
-    module = DigitClassifier(8, nn.BatchNorm1d)
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d, lambda width: SyncBatchNorm(width, None)])
+def test_only_matrices_decay(norm):
+    module = DigitClassifier(8, norm)
     decays, others = (group["params"] for group in decay_groups(module, 0.1))
     names = {p: name for name, p in module.named_parameters()}
     assert {names[p] for p in others} == {

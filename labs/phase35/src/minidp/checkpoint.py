@@ -15,6 +15,7 @@ import torch
 
 from minidp.allreduce import Communicator
 from minidp.decisions import as_rank0_says
+from minidp.ema import EMA
 
 if TYPE_CHECKING:
     from minidp.trainer import Trainer
@@ -78,7 +79,8 @@ def save(
 def load(path: Path, run: Trainer, comm: Communicator) -> bool:
     """Put a run where the checkpoint was saved; return whether there was one.
 
-    Collective: every rank. Whether the file is there, rank 0 decides.
+    Collective: every rank. Whether the file is there, rank 0 decides. Buffers come from the file;
+    parameters come from the rank that owns them, whose masters are exact whatever their dtype.
 
     Raises:
         CheckpointError: another format; or an unfinished epoch of another number of ranks.
@@ -95,7 +97,8 @@ def load(path: Path, run: Trainer, comm: Communicator) -> bool:
         )
     run.step, run.epoch, run.position = state["step"], state["epoch"], state["position"]
     run.best_loss, run.best_step = state["best"]["loss"], state["best"]["step"]
-    run.module.load_state_dict(state["model"])
+    for name, buffer in run.module.named_buffers():
+        buffer.copy_(state["model"][name])
     run.optimizer.load_consolidated_state(state["optimizer"])
     run.schedule.load_state_dict(state["schedule"])
     run.plateau.load_state_dict(state["plateau"])
@@ -110,7 +113,8 @@ def load(path: Path, run: Trainer, comm: Communicator) -> bool:
 def load_weights(path: Path, run: Trainer) -> None:
     """Start a new run from a checkpoint's weights, and from nothing else of it.
 
-    Every rank reads the file; nothing is communicated.
+    Every rank reads the file; nothing is communicated. The average begins with these weights.
     """
     run.module.load_state_dict(torch.load(path, weights_only=True)["model"])
+    run.ema = EMA(run.module, run.config.ema_decay)
     run.optimizer.refresh_masters()

@@ -68,6 +68,7 @@ class Config:
     plateau: int = 0  # evaluations until the rate is halved; 0: never
     checkpoint: Path | None = None  # go on from there if it exists, save at the end
     restart_at: int = 0  # save after this step, forget everything, and go on from the file
+    weights_only: bool = False  # with restart_at: a new run, which takes the weights alone
 
 
 def parse_args(argv: list[str] | None = None) -> Config:

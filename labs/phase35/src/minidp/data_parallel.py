@@ -122,9 +122,9 @@ class DataParallel(nn.Module):
                 self._launch(bucket)
 
     def _launch(self, bucket: Bucket) -> None:
-        """Send a bucket off. Divided first: a float16 sum of many ranks could overflow."""
-        share = bucket.buffer / self.comm.world_size  # (numel,)
-        bucket.payload = share.to(self.comm_dtype)
+        """Send a bucket off, rounded to the dtype that travels."""
+        bucket.buffer /= self.comm.world_size
+        bucket.payload = bucket.buffer.to(self.comm_dtype, copy=True)  # (numel,)
         bucket.handle = self.start_sum(bucket.payload)
 
     def finish(self) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from minidp.allreduce import Communicator
+from minidp.checkpoint import load_weights
 from minidp.config import Config, parse_args
 from minidp.plain import train_plain
 from minidp.process_group import process_group, shared_folder
@@ -22,13 +23,19 @@ from minidp.trainer import Trainer
 def train_with_restart(config: Config, comm: Communicator) -> Trainer:
     """Train up to ``restart_at``, save, and go on in a trainer that knows only the file.
 
+    With ``weights_only`` it begins anew at step 0, with the weights of the file.
+
     Collective: every rank, same config.
     """
     with shared_folder(comm) as folder:
         path: Path = config.checkpoint or folder / "checkpoint.pt"
-        config = dataclasses.replace(config, checkpoint=path)
-        Trainer(config, comm).train(until=config.restart_at)
-        resumed = Trainer(config, comm)
+        with_file = dataclasses.replace(config, checkpoint=path)
+        Trainer(with_file, comm).train(until=config.restart_at)
+        if config.weights_only:
+            resumed = Trainer(dataclasses.replace(config, checkpoint=None), comm)
+            load_weights(path, resumed)
+        else:
+            resumed = Trainer(with_file, comm)
         resumed.train()
     return resumed
 

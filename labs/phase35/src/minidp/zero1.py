@@ -13,16 +13,26 @@ import torch
 from torch import Tensor, nn
 
 from minidp.allreduce import Communicator, Handle
+from minidp.sync_batchnorm import SyncBatchNorm
 
 State = dict[str, Any]
+NORMALISATIONS = (SyncBatchNorm, nn.BatchNorm1d)
 
 
 def decay_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Return two parameter groups: matrices decay, biases and normalisation weights don't."""
-    params = [p for p in module.parameters() if p.requires_grad]  # a tied weight comes once
+    """Return two parameter groups: weights decay, biases and normalisation layers don't.
+
+    Each parameter is in one group, once; also one that has two names.
+    """
+    exempt: set[nn.Parameter] = set()
+    for layer in module.modules():
+        for name, p in layer.named_parameters(recurse=False):
+            if name == "bias" or isinstance(layer, NORMALISATIONS):
+                exempt.add(p)
+    params = [p for p in module.parameters() if p.requires_grad]
     return [
-        {"params": [p for p in params if p.dim() >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in params if p.dim() < 2], "weight_decay": 0.0},
+        {"params": [p for p in params if p not in exempt], "weight_decay": weight_decay},
+        {"params": [p for p in params if p in exempt], "weight_decay": 0.0},
     ]
 
 
@@ -85,13 +95,12 @@ class ShardedOptimizer:
         for p, master in self.masters.items():
             master.grad = None if p.grad is None else p.grad.to(torch.float32)
         self.inner.step()
-        self._publish()
-
-    @torch.no_grad()
-    def _publish(self) -> None:
-        """Write the masters into the parameters, and begin to share them."""
         for p, master in self.masters.items():
             p.copy_(master)
+        self._share()
+
+    def _share(self) -> None:
+        """Begin to send each parameter from its owner to the others."""
         if self.comm is not None:
             for p in self.params:
                 self._handles[p] = self.comm.start_broadcast(p.detach(), self.owner[p])
@@ -128,6 +137,7 @@ class ShardedOptimizer:
         shards = self.comm.all_gather_object(mine) if self.comm else [mine]
         return {i: state for shard in shards for i, state in shard.items()}
 
+    @torch.no_grad()
     def load_consolidated_state(self, states: dict[int, State]) -> None:
         """Take what this rank owns now, whoever owned it when it was saved, and share the weights.
 
@@ -138,8 +148,9 @@ class ShardedOptimizer:
                 state = dict(states[number])
                 master = self.masters[p]
                 master.copy_(state.pop("master"))
+                p.copy_(master)
                 self.inner.state[master] = {k: _copy(v) for k, v in state.items()}
-        self._publish()
+        self._share()
         self.wait()
 
 
