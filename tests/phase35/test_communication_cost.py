@@ -119,6 +119,8 @@ def test_a_rank_reads_the_samples_of_its_steps_only(run_ranks, tmp_path):
         done = step * per_step % (per_epoch // per_step * per_step + per_step)
         expected.append(expected[-1] + min(per_step, per_epoch - done))
     assert [row["num_reads"] for row in rows[0]] == expected
+    # 23 samples and one repeated, half of them here, with the weights and with their average
+    assert {row["num_test_reads"] for row in rows[0]} == {24}
 
 
 def test_evaluation_reads_each_sample_on_one_rank(run_ranks):

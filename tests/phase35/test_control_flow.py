@@ -92,7 +92,7 @@ def run_with_scores(losses, shard_losses, **options):
 
     def evaluate(*_, **__):
         i = next(found)
-        return Scores(losses[i], 0.5, math.exp(losses[i]), shard[i])
+        return Scores(losses[i], 0.5, math.exp(losses[i]), 0.5, shard[i])
 
     minidp.trainer.evaluate = evaluate
     trainer.train()
@@ -143,6 +143,22 @@ def answers():
     return [any_rank(f, comm) for f in flags], [as_rank0_says(f, comm) for f in flags]
 
 
+def run_over_a_damaged_sample(damaged):
+    rows = []
+    trainer = Trainer(with_options(steps=12, damaged=damaged), Communicator())
+    update = trainer.train_step
+
+    def train_step(window):
+        row = update(window)
+        met = any(damaged in batch.ids for batch in window)
+        rows.append((met, row["skipped"]))
+        return row
+
+    trainer.train_step = train_step
+    trainer.train()
+    return rows, [p.detach().clone() for p in trainer.module.parameters()]
+
+
 def run_joined(folder, world_options):
     config = with_options(uneven="join", steps=100, metrics=folder, norm="sync", **world_options)
     trainer = Trainer(config, Communicator())
@@ -168,6 +184,15 @@ def test_a_loss_that_is_not_finite_on_one_rank_skips_the_step_on_all(run_ranks, 
         assert {scale for _, scale in rows} == {loss_scale or 1.0}
     assert equal_weights([weights for _, weights, *_ in ranks])
     assert len({calls for *_, calls in ranks}) == 1
+
+
+def test_a_damaged_sample_costs_one_step_of_each_epoch_on_all_ranks(run_ranks):
+    ranks = run_ranks(run_over_a_damaged_sample, world_size=2, args=(5,))
+    met = [any(rows[step][0] for rows, _ in ranks) for step in range(12)]
+    assert sum(met) == 2
+    for rows, _ in ranks:
+        assert [skipped for _, skipped in rows] == met
+    assert equal_weights([weights for _, weights in ranks])
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -49,6 +49,15 @@ def scores_in_one_process():
     return losses.double(), classes, data.labels
 
 
+def f1_of_each_class(classes, labels):
+    found = []
+    for actual in set(labels.tolist()):
+        hits = sum(c == y == actual for c, y in zip(classes.tolist(), labels.tolist(), strict=True))
+        total = classes.tolist().count(actual) + labels.tolist().count(actual)
+        found.append(2 * hits / total)
+    return sum(found) / len(found)
+
+
 def state_around_evaluation(training):
     comm = Communicator()
     model = seeded_model()
@@ -99,6 +108,7 @@ def test_scores_equal_those_of_one_process(run_ranks):
             assert found.loss == pytest.approx(loss, rel=1e-5)
             assert found.accuracy == pytest.approx(accuracy, abs=1e-12)
             assert found.perplexity == pytest.approx(math.exp(loss), rel=1e-5)
+            assert found.f1 == pytest.approx(f1_of_each_class(classes, labels), abs=1e-12)
             own = losses.numpy()[rank::world_size].mean()
             assert found.shard_loss == pytest.approx(own, rel=1e-5)
 

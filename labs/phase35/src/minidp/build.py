@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 
 import torch
@@ -23,8 +25,10 @@ def load_data(config: Config, comm: Communicator) -> tuple[Digits, Digits]:
     """Return the training and the test samples.
 
     Collective: every rank. With ``config.cache`` rank 0 parses the file and the others read what
-    it left there.
+    it left there. With ``config.prepare_s`` they wait that long for rank 0 first.
     """
+    if config.prepare_s:
+        rank0_first(comm, lambda: time.sleep(config.prepare_s))
     if config.cache is None:
         images, labels = load_digits(DIGITS)
     else:
@@ -33,6 +37,9 @@ def load_data(config: Config, comm: Communicator) -> tuple[Digits, Digits]:
         images, labels = torch.load(parsed, weights_only=True)
     train, test = slice(config.num_train), slice(len(labels) - config.num_test, None)
     known = hide_labels(labels[train], config.unlabelled, NO_LABEL, config.seed)
+    if config.damaged >= 0:
+        images[config.damaged] = math.nan
+        known[config.damaged] = labels[config.damaged]  # or no loss would show the damage
     return Digits(images[train], known), Digits(images[test], labels[test])
 
 

@@ -38,7 +38,9 @@ class Config:
     unlabelled: float = 0.2  # fraction of training samples without a label
     noise: float = 0.1  # standard deviation of pixel noise in training
     uneven: str = "pad"  # what happens to the samples that are left over
+    damaged: int = -1  # a training sample of which no pixel is a number; -1: none
     cache: Path | None = None  # folder for data that rank 0 prepares
+    prepare_s: float = 0.0  # how long rank 0 prepares before anybody can read: a download, say
     # --- overlap: model
     width: int = 32
     norm: str = "sync"

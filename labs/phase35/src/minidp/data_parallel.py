@@ -65,6 +65,7 @@ class DataParallel(nn.Module):
         self._bucket_of = {p: bucket for bucket in self.buckets for p in bucket.views}
         for p in params:
             p.register_post_accumulate_grad_hook(self._on_gradient)
+        self._under_way: list[Bucket] = []
         self._syncing = True
         self._armed = False  # between a synchronising forward and `finish`
 
@@ -113,11 +114,14 @@ class DataParallel(nn.Module):
             bucket.ready.add(p)
             self._launch_complete()
 
-    def _launch_complete(self) -> None:
-        """Launch buckets whose turn it is: the same order on all ranks, whatever came first."""
+    def _launch_complete(self, *, rest: bool = False) -> None:
+        """Launch buckets whose turn it is: the same order on all ranks, whatever came first.
+
+        With ``rest`` also those that wait for gradients which this backward does not bring.
+        """
         for bucket in self.buckets:
             if bucket.handle is None:
-                if not bucket.complete:
+                if not (bucket.complete or rest):
                     return
                 self._launch(bucket)
 
@@ -126,6 +130,7 @@ class DataParallel(nn.Module):
         bucket.buffer /= self.comm.world_size
         bucket.payload = bucket.buffer.to(self.comm_dtype, copy=True)  # (numel,)
         bucket.handle = self.start_sum(bucket.payload)
+        self._under_way.append(bucket)
 
     def finish(self) -> None:
         """Leave the mean over ranks in ``p.grad``; ``None`` where no rank used the parameter.
@@ -144,14 +149,13 @@ class DataParallel(nn.Module):
 
         Collective: every rank. One sum for each bucket not yet launched, and one maximum.
         """
-        for bucket in self.buckets:
-            if bucket.handle is None:
-                self._launch(bucket)
+        self._launch_complete(rest=True)
         self._share_used()
-        for bucket in self.buckets:
+        for bucket in self._under_way:
             bucket.handle.wait()
             bucket.buffer.copy_(bucket.payload)
             bucket.handle = None
+        self._under_way.clear()
         self._armed = False
 
     def _share_used(self) -> None:

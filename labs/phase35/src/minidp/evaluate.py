@@ -19,6 +19,8 @@ from torch.nn import functional as F
 from minidp.allreduce import Communicator
 from minidp.dataloader import Digits, stream_shard
 
+NUM_CLASSES = 10
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -27,6 +29,7 @@ class Scores:
     loss: float  # mean cross-entropy over the data set
     accuracy: float  # 0..1
     perplexity: float  # exp of the loss
+    f1: float  # mean over the classes, 0..1
     shard_loss: float  # mean cross-entropy over this rank's share
 
 
@@ -75,9 +78,10 @@ def evaluate(
     """Score a replica on a data set, or on the first ``max_batches`` of each rank.
 
     Collective: every rank, with replicas that are equal, buffers included; the module itself, not
-    its wrapper. Two means over ranks.
+    its wrapper. One gathering, two means over ranks.
     """
     losses, classes = score_shard(module, data, comm, batch, max_batches)
+    predicted = in_order(classes, data, comm)
     ids = real_ids(len(data), comm)[: len(losses)]
     losses, classes = losses[: len(ids)], classes[: len(ids)]
     hits = (classes == data.labels[ids]).sum()
@@ -85,7 +89,31 @@ def evaluate(
     mean_hits, mean_samples = comm.all_reduce_mean(torch.stack([hits, torch.tensor(len(ids))]))
     loss = float(loss_sum / mean_samples)
     shard_loss = float(losses.double().mean()) if len(losses) else math.nan
-    return Scores(loss, float(mean_hits / mean_samples), math.exp(loss), shard_loss)
+    accuracy = float(mean_hits / mean_samples)
+    f1 = macro_f1(predicted, data.labels[: len(predicted)])
+    return Scores(loss, accuracy, math.exp(loss), f1, shard_loss)
+
+
+def macro_f1(predicted: Tensor, labels: Tensor) -> float:
+    """Return the mean of F1 = 2 hits / (predicted + actual) over the classes that occur.
+
+    A class that a rank has never met has no F1 there, and F1 is no mean over samples: it needs all
+    predictions (n,) and labels (n,) together.
+    """
+    pairs = torch.bincount(labels * NUM_CLASSES + predicted, minlength=NUM_CLASSES**2)
+    confusion = pairs.view(NUM_CLASSES, NUM_CLASSES).double()  # (actual, predicted)
+    actual = confusion.sum(1)
+    f1 = 2 * confusion.diagonal() / (confusion.sum(0) + actual)  # (classes,)
+    return float(f1[actual > 0].mean())
+
+
+def in_order(classes: Tensor, data: Digits, comm: Communicator) -> Tensor:
+    """Return the classes that all ranks predicted, in the data set's order: (num_samples,).
+
+    Collective: every rank, with equally many: (padded shard,). One gathering.
+    """
+    by_rank = torch.stack(comm.all_gather(classes))  # (world_size, padded shard)
+    return by_rank.t().reshape(-1)[: len(data)]
 
 
 def predict(module: nn.Module, data: Digits, comm: Communicator, batch: int = 32) -> Tensor:
@@ -94,8 +122,7 @@ def predict(module: nn.Module, data: Digits, comm: Communicator, batch: int = 32
     Collective: every rank, as for :func:`evaluate`. One gathering; every rank gets everything.
     """
     _, classes = score_shard(module, data, comm, batch, None)  # (padded shard,)
-    by_rank = torch.stack(comm.all_gather(classes))  # (world_size, padded shard)
-    return by_rank.t().reshape(-1)[: len(data)]
+    return in_order(classes, data, comm)
 
 
 def misclassified(module: nn.Module, data: Digits, comm: Communicator, batch: int = 32) -> Tensor:

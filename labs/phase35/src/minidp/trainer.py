@@ -23,7 +23,7 @@ from minidp.config import Config
 from minidp.data_parallel import DataParallel
 from minidp.decisions import EarlyStopping, any_rank, as_rank0_says
 from minidp.ema import EMA
-from minidp.evaluate import evaluate
+from minidp.evaluate import evaluate, evaluating
 from minidp.join import joined
 from minidp.loss import (
     NO_LABEL,
@@ -200,11 +200,17 @@ class Trainer:
             row["params_sketch"] = params_sketch(self.module)
             example = torch.randint(len(self.train_data), (), generator=self.streams.shared)
             if self.comm.rank == 0:
-                say(f"for example, sample {int(example)} is a {self.train_data.labels[example]}")
+                label = int(self.train_data.labels[example])
+                say(f"for example, sample {int(example)} is a {label}: {self.guess(example)}?")
         if self.config.eval_every and self.step % self.config.eval_every == 0:
             row |= self.evaluate()
         self.stop |= as_rank0_says(time.monotonic() >= self.deadline, self.comm)
         return row
+
+    def guess(self, sample: Tensor) -> int:
+        """Return what this replica takes a training sample for; any rank may ask alone."""
+        with evaluating(self.module):
+            return int(self.module(self.train_data.images[sample].unsqueeze(0)).argmax())
 
     def evaluate(self) -> dict[str, Any]:
         """Score the weights and their average; let the scores decide what they decide."""
@@ -227,6 +233,7 @@ class Trainer:
             "eval_loss": scores.loss,
             "eval_accuracy": scores.accuracy,
             "eval_perplexity": scores.perplexity,
+            "eval_f1": scores.f1,
             "shard_loss": scores.shard_loss,
             "ema_accuracy": averaged.accuracy,
             "ema_loss": averaged.loss,
@@ -237,4 +244,5 @@ class Trainer:
     def tell(self, metrics: MetricsWriter, **row: Any) -> None:
         """Print a step's loss, and write its row."""
         say(f"[rank={self.comm.rank}] step {self.step} loss={row['loss']:.2f}")
-        metrics.write(step=self.step, num_reads=self.train_data.num_reads, **row)
+        reads = {"num_reads": self.train_data.num_reads, "num_test_reads": self.test_data.num_reads}
+        metrics.write(step=self.step, **reads, **row)
