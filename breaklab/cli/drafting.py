@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from breaklab.cli.render import Screen
 from breaklab.errors import RunError
 from breaklab.i18n import _
-from breaklab.model import Project
+from breaklab.model import BreakSpec, Project
 
 if TYPE_CHECKING:
     from breaklab.author.change import Change, Derivation
@@ -89,6 +90,39 @@ def _observe(project: Project, change: Change, broken: bytes, args: tuple[str, .
     except RunError as error:
         hint = _("mend that first, or write the draft without a look: --no-run")
         raise RunError(error.message, hint=error.hint or hint) from error
+
+
+def keys_to_fill_in(path: Path) -> list[str]:
+    """Return the key paths of a new spec that its author has still to fill in."""
+    from breaklab.author.lint import unfinished
+    from breaklab.author.new import TODO
+    from breaklab.spec.breaks import load_spec
+
+    spec = load_spec(path)
+    assert isinstance(spec, BreakSpec)
+    parts = {"inject.file": spec.inject.file, "inject.find": spec.inject.find}
+    keys = [*unfinished(spec), *(key for key, value in parts.items() if value == TODO)]
+    return keys if spec.red else [*keys, "expect.red"]
+
+
+def print_keys_to_fill_in(screen: Screen, path: Path) -> None:
+    """Print what is still to be written in a new spec, if anything is."""
+    keys = keys_to_fill_in(path)
+    if keys:
+        text = _("Still to be written: {keys}").format(keys=", ".join(keys))
+        screen.prose(text, "warn")
+
+
+def schema_step(path: Path) -> list[tuple[str, str]]:
+    """Return the command, with its purpose, that lays the schema beside a spec; [] if it is there.
+
+    The editor line of a spec names it.
+    """
+    schema = path.parent / "schema.json"
+    if schema.exists():
+        return []
+    purpose = _("once: what each key may hold, for your editor")
+    return [(f"breaklab schema --write {typed(schema)}", purpose)]
 
 
 def typed(path: Path) -> str:

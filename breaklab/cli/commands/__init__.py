@@ -24,6 +24,7 @@ MODULES = {
     "progress": "progress",
     "launch": "launch",
     "new": "new",
+    "import": "import_",
     "lint": "lint",
     "verify": "verify",
     "refresh": "refresh",

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from breaklab.cli.complete import complete_lab
-from breaklab.cli.drafting import Draft, Wish, draft_from_change, typed
+from breaklab.cli.drafting import (
+    Draft,
+    Wish,
+    draft_from_change,
+    keys_to_fill_in,
+    print_keys_to_fill_in,
+    schema_step,
+    typed,
+)
 from breaklab.cli.lookup import open_project
 from breaklab.cli.options import TrainingArgs, examples, json_option
 from breaklab.cli.render import Screen
@@ -95,7 +103,7 @@ def new(
     screen.prose(_("Written: {path}").format(path=path.relative_to(project.root)), "good")
     if draft:
         _print_seen(screen, draft)
-    _print_todo(screen, path)
+    print_keys_to_fill_in(screen, path)
     _print_next(screen, project, path, bug_id, draft, saved)
 
 
@@ -123,23 +131,9 @@ def _as_json(wish: Wish, path: Path, draft: Draft | None, saved: Path | None) ->
         }
         if draft and seen
         else None,
-        "todo": _todo(path),
+        "todo": keys_to_fill_in(path),
         "saved": str(saved) if saved else None,
     }
-
-
-def _todo(path: Path) -> list[str]:
-    """Return the keys of a new spec that are still to be filled in."""
-    from breaklab.author.lint import unfinished
-    from breaklab.author.new import TODO
-    from breaklab.model import BreakSpec
-    from breaklab.spec.breaks import load_spec
-
-    spec = load_spec(path)
-    assert isinstance(spec, BreakSpec)
-    parts = {"inject.file": spec.inject.file, "inject.find": spec.inject.find}
-    keys = [*unfinished(spec), *(key for key, value in parts.items() if value == TODO)]
-    return keys if spec.red else [*keys, "expect.red"]
 
 
 def _print_seen(screen: Screen, draft: Draft) -> None:
@@ -168,13 +162,6 @@ def _print_seen(screen: Screen, draft: Draft) -> None:
     screen.prose(text, style, indent=2)
 
 
-def _print_todo(screen: Screen, path: Path) -> None:
-    keys = _todo(path)
-    if keys:
-        text = _("Still to be written: {keys}").format(keys=", ".join(keys))
-        screen.prose(text, "warn")
-
-
 def _print_next(
     screen: Screen,
     project: Project,
@@ -191,9 +178,7 @@ def _print_next(
     if draft and not saved:
         command = f"git checkout -- {typed(draft.change.path)}"
         steps.append((command, _("put your source back; the spec has the change now")))
-    if not (path.parent / "schema.json").exists():
-        command = f"breaklab schema --write {typed(path.parent / 'schema.json')}"
-        steps.append((command, _("once: what each key may hold, for your editor")))
+    steps += schema_step(path)
     steps.append((f"breaklab lint {typed(path)}", _("what is still missing or wrong")))
     if not draft:
         steps.append((f"breaklab refresh --red {bug_id}", _("fill in the fix and the red tests")))
