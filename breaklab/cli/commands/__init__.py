@@ -28,6 +28,7 @@ MODULES = {
     "lint": "lint",
     "verify": "verify",
     "refresh": "refresh",
+    "schema": "schema",
     "doctor": "doctor",
 }
 
