@@ -200,17 +200,18 @@ class Trainer:
             row["params_sketch"] = params_sketch(self.module)
             example = torch.randint(len(self.train_data), (), generator=self.streams.shared)
             if self.comm.rank == 0:
-                label = int(self.train_data.labels[example])
-                say(f"for example, sample {int(example)} is a {label}: {self.guess(example)}?")
+                say(f"for example, sample {int(example)}: {self.guess(example)}")
         if self.config.eval_every and self.step % self.config.eval_every == 0:
             row |= self.evaluate()
         self.stop |= as_rank0_says(time.monotonic() >= self.deadline, self.comm)
         return row
 
-    def guess(self, sample: Tensor) -> int:
-        """Return what this replica takes a training sample for; any rank may ask alone."""
+    def guess(self, sample: Tensor) -> str:
+        """Say what this replica takes a training sample for; any rank may ask alone."""
+        image, label = self.train_data.images[sample], int(self.train_data.labels[sample])
         with evaluating(self.module):
-            return int(self.module(self.train_data.images[sample].unsqueeze(0)).argmax())
+            guess = int(self.module(image.unsqueeze(0)).argmax())
+        return f"a {guess}" if label == NO_LABEL else f"a {guess}, and it is a {label}"
 
     def evaluate(self) -> dict[str, Any]:
         """Score the weights and their average; let the scores decide what they decide."""
