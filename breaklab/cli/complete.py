@@ -26,6 +26,11 @@ def complete_bug_id(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
+def complete_bug_id_or_file(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Return bug ids as :func:`complete_bug_id`; none after ``--merge``: the shell offers files."""
+    return [] if ctx.params.get("merge") else complete_bug_id(incomplete)
+
+
 def complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the variants of the applied break that start with ``incomplete``."""
     from breaklab.cli.lookup import open_project

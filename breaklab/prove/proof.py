@@ -21,6 +21,7 @@ from breaklab.inject.edit import inject
 from breaklab.inject.rules import static_findings
 from breaklab.model import BreakSpec, Lab, Project
 from breaklab.prove.controls import Controls, tests_ran_copy
+from breaklab.prove.repeat import Round, play_round, unsteady
 from breaklab.prove.scratch import Scratch, scratch_copy
 from breaklab.ranks.jobs import TestReport
 from breaklab.ranks.warm import WarmParent
@@ -95,6 +96,7 @@ def prove(
     warm: WarmParent,
     controls: Controls,
     *,
+    repeat: int = 1,
     on_phase: Callable[[str, str], None] | None = None,
 ) -> Proof:
     """Prove ``spec`` on a scratch copy of ``lab``; never raises for a promise that isn't kept.
@@ -105,19 +107,25 @@ def prove(
         spec: the break.
         warm: the parent that tests and ranks are forked from; shared by proofs in parallel.
         controls: the lab's pristine bytes and control runs, shared by all proofs of one lab.
+        repeat: how many times its red tests and its variants are run; each time must be the same.
         on_phase: called with the bug id and the name of each phase as it begins.
     """
     log = _Log(on_phase, spec.bug_id)
     with scratch_copy(project, lab, overlay=controls.overlay, parent=warm.folder()) as scratch:
         try:
-            _prove_in(scratch, spec, warm, controls, log)
+            _prove_in(scratch, spec, warm, controls, repeat, log)
         except BreaklabError as error:
             log.check("site", False, error.message)
     return log.proof()
 
 
 def _prove_in(
-    scratch: Scratch, spec: BreakSpec, warm: WarmParent, controls: Controls, log: _Log
+    scratch: Scratch,
+    spec: BreakSpec,
+    warm: WarmParent,
+    controls: Controls,
+    repeat: int,
+    log: _Log,
 ) -> None:
     file = scratch.lab.root / spec.inject.file
     with log.phase("controls"):
@@ -134,10 +142,13 @@ def _prove_in(
         report = warm.run_tests(scratch.tests(_targets(scratch, spec, controls, pristine, broken)))
         log.red = report.red
         _compare_red(spec, scratch, report, log)
+    unmet = {}
     for promise in spec.runs:
         with log.phase(f"run {promise.variant}"):
-            detail = controls.run_promise(scratch, spec, promise, warm)
+            detail = unmet[promise.variant] = controls.run_promise(scratch, spec, promise, warm)
             log.check(f"run:{promise.variant}", not detail, detail)
+    if repeat > 1:
+        _repeat(scratch, spec, warm, controls, [Round(frozenset(log.red), unmet)], repeat, log)
     with log.phase("fix_diff"):
         _apply_fix_diff(spec, scratch, file, broken, pristine, log)
     with log.phase("revert"), Workspace.open(scratch.project) as workspace:
@@ -147,6 +158,24 @@ def _prove_in(
         again = warm.run_tests(scratch.tests(spec.red or log.red))
         detail = _("still red after revert: {tests}").format(tests=", ".join(again.red))
         log.check("green again", again.green, detail)
+
+
+def _repeat(
+    scratch: Scratch,
+    spec: BreakSpec,
+    warm: WarmParent,
+    controls: Controls,
+    rounds: list[Round],
+    repeat: int,
+    log: _Log,
+) -> None:
+    """Play more rounds like the first, and check that all are the same: R6."""
+    tests = tuple(dict.fromkeys((*spec.red, *log.red)))
+    for number in range(2, repeat + 1):
+        with log.phase(f"repeat {number}"):
+            rounds.append(play_round(scratch, spec, tests, warm, controls))
+    detail = unsteady(rounds)
+    log.checks.append(Check("R6", not detail, detail, spec.waive.get("R6", "") if detail else ""))
 
 
 def _targets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_with_all_every_break_is_proven_also_while_one_is_applied(breaklab: Brea
         ("35-02", True),
     ]
     proof = answer["proofs"][0]
-    assert set(proof) == {"bug_id", "proven", "checks", "phases", "red"}
+    assert set(proof) == {"bug_id", "proven", "seconds", "checks", "phases", "red"}
     assert all(phase["seconds"] >= 0 for phase in proof["phases"])
 
 
@@ -63,6 +64,65 @@ def test_a_spec_that_cannot_be_used_is_not_proven(breaklab: Breaklab, tiny_proje
     ran = breaklab("verify", "--all", code=1)
     assert "35-03.yaml:1:1: the key `slug` is missing" in ran.err
     assert "1 of 2 breaks proven" in ran.out
+
+
+def test_shards_on_several_machines_are_merged_into_one_report(
+    breaklab: Breaklab, tiny_project: Path
+) -> None:
+    for part in ("1/2", "2/2"):
+        out = breaklab("verify", "--shard", part, "--json").out
+        (tiny_project / f"part-{part[0]}.json").write_text(out)
+    parts = ("part-1.json", "part-2.json")
+    answer = breaklab("verify", "--merge", *parts, "--json").json
+    assert (answer["proven"], answer["missing"]) == (True, [])
+    assert [proof["bug_id"] for proof in answer["proofs"]] == ["35-01", "35-02"]
+    out = breaklab("verify", "--merge", *parts, "--junit", "proofs.xml").out
+    assert out.endswith("2 of 2 breaks proven\n")
+    assert "2 breaks in " in out
+    assert " in 2 shards: " in out
+    suites = ElementTree.parse(tiny_project / "proofs.xml").getroot()
+    assert [suite.get("name") for suite in suites] == ["35-01", "35-02"]
+    ran = breaklab("verify", "--merge", "part-2.json", code=1)
+    assert "No shard proved 35-0" in ran.out
+    assert ran.out.endswith("1 of 2 breaks proven\n")
+
+
+def test_a_test_that_is_red_only_sometimes_is_found_by_repeating(
+    breaklab: Breaklab, tiny_project: Path
+) -> None:
+    (tiny_project / "tests" / "test_moody.py").write_text(
+        "from pathlib import Path\n"
+        "from tiny.data import mean\n\n\n"
+        "def test_moody():\n"
+        "    count = Path(__file__).with_name('count')\n"
+        "    if mean([[1] * 12]) != 1:\n"
+        "        count.write_text(count.read_text() + 'x' if count.exists() else 'x')\n"
+        "        assert len(count.read_text()) % 2 == 0\n"
+    )
+    spec = tiny_project / "breaks" / "35-02.yaml"
+    change(spec, "  red:\n", "  red:\n    - tests/test_moody.py::test_moody\n")
+    assert "35-02  proven" in breaklab("verify", "35-02").out
+    out = breaklab("verify", "35-02", "--repeat", "3", code=1).out
+    assert "R6: tests/test_moody.py::test_moody went red in 2 of 3 rounds\n" in out
+    change(spec, "expect:\n", "waive: {R6: it is moody}\nexpect:\n")
+    out = breaklab("verify", "35-02", "--repeat", "3").out
+    assert "R6 waived: it is moody (tests/test_moody.py::test_moody went red" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--shard", "3/2"), "3/2 is no shard; write 2/5 for the second of five"),
+        (("--shard", "two"), "two is no shard"),
+        (("--junit", "nowhere/proofs.xml"), "nowhere does not exist"),
+        (("--merge",), "--merge needs at least one file"),
+        (("--merge", "pyproject.toml"), "pyproject.toml is no report of verify"),
+    ],
+)
+def test_what_verify_cannot_use_is_told_before_anything_runs(
+    breaklab: Breaklab, args: tuple[str, ...], message: str
+) -> None:
+    assert message in breaklab("verify", *args, code=2).err
 
 
 def test_lint_of_good_specs_finds_nothing(breaklab: Breaklab) -> None:
