@@ -54,6 +54,7 @@ class TerminalBar:
             TextColumn,
             TimeElapsedColumn,
         )
+        from rich.table import Column
 
         console = Console(
             stderr=True, markup=False, highlight=False, emoji=False, no_color=screen.no_color
@@ -62,9 +63,14 @@ class TerminalBar:
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False),
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
             console=console,
             transient=True,
+            expand=True,
             redirect_stdout=False,
             redirect_stderr=False,
         )
