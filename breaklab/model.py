@@ -155,7 +155,7 @@ class Lab:
     source: Path  # absolute; the only tree a break may change; on sys.path when the lab runs
     tests: Path  # absolute; must stay untouched
     entrypoint: Entrypoint
-    step_line: str  # regular expression with groups rank, step, loss
+    step_line: str  # regular expression with a group `step`
     metrics: Metrics | None = None
     preload: tuple[str, ...] = ()  # modules the warm parent imports; never the lab's own
     python: str = ""  # interpreter; "": ours

@@ -116,7 +116,11 @@ def put_back(project: Project, change: Change, label: str) -> Path:
 
 
 def _lab_with(labs: list[Lab], path: Path) -> Lab | None:
-    return next((lab for lab in labs if path.is_relative_to(lab.source.resolve())), None)
+    """Return the lab whose source, not whose tests, a file belongs to."""
+    for lab in labs:
+        if path.is_relative_to(lab.source.resolve()):
+            return None if path.is_relative_to(lab.tests.resolve()) else lab
+    return None
 
 
 def _changed_files(project: Project) -> list[Path]:

@@ -66,7 +66,7 @@ def live_display(
 
     Args:
         screen: where to print.
-        step_line: the lab's regular expression for a step, with groups rank, step, loss.
+        step_line: the lab's regular expression for a step, with a group `step`.
         last_step: the last step of a healthy run, where it is known.
         err: print to standard error, because standard output is for a JSON document.
         plain: plain lines, also on a terminal.

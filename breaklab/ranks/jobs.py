@@ -98,7 +98,7 @@ class RunJob:
     hang_timeout_s: float = 60.0
     total_timeout_s: float | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    step_line: str = ""  # regular expression with groups rank, step, loss
+    step_line: str = ""  # regular expression with a group `step`
     metrics_dir: Path | None = None  # where the entrypoint was told to write rank{rank}.jsonl
     faults: tuple[Fault, ...] = ()
     record: bool = True  # what ranks communicate, for proofs of a deadlock; costs a few percent

@@ -13,11 +13,11 @@ from breaklab.model import Lab
 from breaklab.ranks.faults import parse_fault
 from breaklab.ranks.jobs import Line, RunEvent, RunJob, RunReport
 from breaklab.ranks.warm import WarmParent
+from breaklab.spec.lab import ANY_STEP
 
 HANG_TIMEOUT_S = 60.0
 _FACTOR = 5.0
 _FLOOR_S = 20.0
-_ANY_STEP = r"(?i)\bstep[ =:]+(?P<step>\d+)"
 
 
 def lab_job(
@@ -101,7 +101,7 @@ def script_job(
         num_ranks=num_ranks,
         hang_timeout_s=hang_timeout_s,
         total_timeout_s=total_timeout_s,
-        step_line=_ANY_STEP,
+        step_line=ANY_STEP,
         faults=(parse_fault(fault, num_ranks),) if fault else (),
         launcher=launcher,
     )

@@ -20,7 +20,7 @@ LAB_KEYS = (
 REQUIRED = ("format", "name", "source", "tests", "entrypoint")
 ENTRYPOINT_KEYS = ("module", "script", "args", "num_ranks")
 METRICS_KEYS = ("args", "agree", "compare", "count", "tolerance", "curves", "sketch")
-_STEP_GROUPS = {"rank", "step", "loss"}
+ANY_STEP = r"(?i)\bstep[ =:]+(?P<step>\d+)"  # where a lab does not say what its steps look like
 _MAX_PATTERN = 500  # characters of a regular expression
 
 
@@ -42,7 +42,7 @@ def load_lab(path: Path) -> Lab:
         source=_folder(reader, fields, "source", root),
         tests=_folder(reader, fields, "tests", root),
         entrypoint=_entrypoint(reader, fields.get("entrypoint")),
-        step_line=_pattern(reader, fields.get("step_line")),
+        step_line=_pattern(reader, fields.get("step_line")) or ANY_STEP,
         metrics=_metrics(reader, fields.get("metrics")),
         preload=reader.strings(fields.get("preload"), "preload"),
         python=reader.string(fields.get("python"), "python"),
@@ -88,12 +88,9 @@ def _pattern(reader: Reader, node: yaml.Node | None) -> str:
         message = _("`step_line` is no regular expression: {reason}").format(reason=error)
         reader.add(node, "pattern", message)
         return ""
-    missing = _STEP_GROUPS - set(compiled.groupindex)
-    if missing or len(pattern) > _MAX_PATTERN:
-        message = _(
-            "`step_line` must hold the groups rank, step and loss, in under {limit} letters"
-        )
-        reader.add(node, "pattern", message.format(limit=_MAX_PATTERN), "(?P<rank>\\d+)")
+    if "step" not in compiled.groupindex or len(pattern) > _MAX_PATTERN:
+        message = _("`step_line` must hold the group step, in under {limit} letters")
+        reader.add(node, "pattern", message.format(limit=_MAX_PATTERN), "(?P<step>\\d+)")
     return pattern
 
 

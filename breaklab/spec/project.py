@@ -1,4 +1,7 @@
-"""Where a project is: the folder whose ``pyproject.toml`` holds ``[tool.breaklab]``."""
+"""Where a project is: the folder whose ``pyproject.toml`` holds ``[tool.breaklab]``.
+
+Where there is none, a folder with a ``lab.yaml`` is one, and its breaks are in ``breaks``.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,22 @@ from breaklab.model import BreakSpec, Lab, Project
 from breaklab.spec.lab import MANIFEST, load_lab
 
 _FILE = "pyproject.toml"
+_BREAKS = "breaks"
 
 
 def find_project(start: Path) -> Project:
     """Return the project that ``start`` lies in, from any subfolder.
 
+    A ``[tool.breaklab]`` further up wins over a ``lab.yaml``, which it may list as one of several.
+
     Raises:
         ProjectError: no folder above is a project, or its settings can't be used.
     """
     start = start.resolve()
+    manifest: Path | None = None
     for folder in (start, *start.parents):
+        if manifest is None and (folder / MANIFEST).is_file():
+            manifest = folder
         settings = _settings(folder / _FILE)
         if settings is not None:
             return Project(
@@ -29,9 +38,13 @@ def find_project(start: Path) -> Project:
                 labs=_folders(folder, settings, "labs"),
                 breaks=_folders(folder, settings, "breaks"),
             )
+    if manifest is not None:
+        return Project(root=manifest, labs=(manifest,), breaks=(manifest / _BREAKS,))
     raise ProjectError(
         _("no breaklab project in {folder} or above it").format(folder=start),
-        hint=_("change to a folder whose {file} holds [tool.breaklab]").format(file=_FILE),
+        hint=_(
+            "change to a folder with a {manifest}, or whose {file} holds [tool.breaklab]"
+        ).format(manifest=MANIFEST, file=_FILE),
     )
 
 
@@ -103,12 +116,18 @@ def source_file(lab: Lab, spec: BreakSpec) -> Path:
     """Return the file that a break changes, absolute; inside the lab's source, links resolved.
 
     Raises:
-        ProjectError: it lies elsewhere, or does not exist.
+        ProjectError: it lies elsewhere, is one of the tests, or does not exist.
     """
     path = (lab.root / spec.inject.file).resolve()
     if not path.is_relative_to(lab.source.resolve()):
         raise ProjectError(
             _("{bug_id} would change {file}, which is outside the lab's source").format(
+                bug_id=spec.bug_id, file=spec.inject.file
+            )
+        )
+    if path.is_relative_to(lab.tests.resolve()):
+        raise ProjectError(
+            _("{bug_id} would change {file}, which is one of the lab's tests").format(
                 bug_id=spec.bug_id, file=spec.inject.file
             )
         )

@@ -56,7 +56,7 @@ def _replaced(text: str, keys: list[str], value: Value, path: Path) -> str:
     else:
         last_key, last = holder.value[-1]
         key = last_key
-        start = end = _extent(text, last_key, last)[1]
+        start = end = _next_line(text, _extent(text, last_key, last)[1])
     column = key.start_mark.column
     written = _written(value, column, in_braces=bool(holder.flow_style))
     entry = f"{keys[-1]}:{written}"
@@ -85,6 +85,13 @@ def _extent(text: str, key: yaml.Node, node: yaml.Node) -> tuple[int, int]:
             break
         length += len(line)
     return start, start + len(_without_blank_end(text[start : start + length], node))
+
+
+def _next_line(text: str, offset: int) -> int:
+    """Return where the next line begins, behind a comment on this one; the text's end if none."""
+    if text[:offset].endswith("\n"):
+        return offset
+    return text.find("\n", offset) + 1 or len(text)
 
 
 def _without_blank_end(text: str, node: yaml.Node) -> str:

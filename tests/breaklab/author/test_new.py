@@ -113,6 +113,14 @@ def test_anything_but_one_changed_file_is_told(committed, files, message):
         change_in_tree(find_project(committed))
 
 
+def test_changed_tests_inside_the_source_are_no_change_of_it(committed):
+    manifest = committed / "lab/lab.yaml"
+    manifest.write_text(manifest.read_text().replace("source: src", "source: .."))
+    edit(committed, "/ NUM_NUMBERS", "")
+    edit(committed, "== 5.5", "> 5", "tests/test_shards.py")
+    assert change_in_tree(find_project(committed)).path == (committed / FILE).resolve()
+
+
 def test_folder_without_git_says_what_is_needed(tiny_project, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tiny_project.parent))
     edit(tiny_project, "/ NUM_NUMBERS", "")

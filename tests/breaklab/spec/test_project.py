@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -27,7 +28,17 @@ def test_folder_that_is_no_project_says_what_to_do(tmp_path):
     with pytest.raises(ProjectError) as caught:
         find_project(tmp_path)
     assert caught.value.message == f"no breaklab project in {tmp_path} or above it"
-    assert caught.value.hint == ("change to a folder whose pyproject.toml holds [tool.breaklab]")
+    assert caught.value.hint == (
+        "change to a folder with a lab.yaml, or whose pyproject.toml holds [tool.breaklab]"
+    )
+
+
+def test_repository_with_nothing_but_a_lab_yaml_is_a_project(tiny_project):
+    (tiny_project / "pyproject.toml").write_text("[tool.black]\n")
+    project = find_project(tiny_project / "lab/src/tiny")
+    assert (project.root, project.labs) == (tiny_project / "lab", (tiny_project / "lab",))
+    assert project.breaks == (tiny_project / "lab/breaks",)
+    assert load_catalogue(project).specs == {}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +76,7 @@ def test_lab_is_read_whole(tiny_project):
     [
         ("source: src", "source: sr", "lab.yaml:6:9: `source` is `sr`, but there is no folder"),
         ("  module: tiny.train", "  x: 1", "lab.yaml:9:3: give exactly one of `module` and"),
-        ("rank=(?P<rank>", "rank=(", "lab.yaml:12:12: `step_line` must hold the groups rank"),
+        ("(?P<step>", "(", "lab.yaml:12:12: `step_line` must hold the group step"),
         ("rank=(?P<rank>", "rank=((?P<rank>", "lab.yaml:12:12: `step_line` is no regular"),
         ("tolerance: 1.0e-5", "tolerance: -1", "lab.yaml:17:14: `metrics.tolerance` is `-1`"),
         ("preload: []", "preloads: []", "lab.yaml:18:1: unknown key `preloads`"),
@@ -103,6 +114,24 @@ def test_break_names_its_lab_or_is_for_the_one_that_has_its_file(tiny_project):
         lab_of(project, load_catalogue(project).find("35-01"))
     assert caught.value.message == "35-01 is for the lab other, which this project does not have"
     assert caught.value.hint == "its labs: tiny"
+
+
+def test_tests_inside_the_source_are_no_source(tiny_project):
+    edit(tiny_project / "lab/lab.yaml", "source: src", "source: .")
+    edit(tiny_project / "lab/lab.yaml", "tests: ../tests", "tests: src/tiny")
+    project = find_project(tiny_project)
+    spec = load_catalogue(project).find("35-01")
+    with pytest.raises(ProjectError, match=r"src/tiny/data\.py, which is one of the lab's tests"):
+        source_file(load_labs(project)[0], spec)
+
+
+def test_steps_are_found_also_where_a_lab_does_not_say_what_they_look_like(tiny_project):
+    path = tiny_project / "lab/lab.yaml"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("step_line:")]
+    path.write_text("\n".join(lines))
+    found = re.search(load_lab(path).step_line, "epoch 1 | Step 12 | loss 0.17")
+    assert found is not None
+    assert found["step"] == "12"
 
 
 def test_file_of_a_break_must_lie_in_the_source_after_resolving_links(tiny_project, tmp_path):

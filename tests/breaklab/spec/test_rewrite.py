@@ -146,3 +146,16 @@ def test_any_text_reads_back_as_it_was_or_is_refused(key, value):
 @given(value=TEXTS)
 def test_any_diff_can_be_written(value):
     assert yaml.safe_load(rewrite({"fix_diff": "--- a\n" + value}))["fix_diff"] == "--- a\n" + value
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a:\n  b: x\nc: y\n", "a:\n  b: x\n  d: new\n  e: |\n    1\n    2\nc: y\n"),
+        ("a:\n  b: x  # why\nc: y\n", "a:\n  b: x  # why\n  d: new\n  e: |\n    1\n    2\nc: y\n"),
+        ("a:\n  b: x", "a:\n  b: x\n  d: new\n  e: |\n    1\n    2\n"),
+        ("a:\r\n  b: x\r\n", "a:\r\n  b: x\r\n  d: new\r\n  e: |\r\n    1\r\n    2\r\n"),
+    ],
+)
+def test_new_keys_stand_below_the_others_without_a_gap(text, wanted):
+    assert rewritten(text, {"a.d": "new", "a.e": "1\n2\n"}, PATH) == wanted
