@@ -12,6 +12,8 @@ from minidp.build import load_data
 from minidp.config import Config
 from minidp.process_group import process_group, rank0_first, shared_folder
 
+TIMEOUT_S = 3600  # nobody waits for it to pass
+
 
 def group_at(path):
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -21,7 +23,7 @@ def group_at(path):
 
 def leave_after_the_slowest(folder):
     url = group_at(folder / "store")
-    with process_group(20, init_method=url) as comm:
+    with process_group(TIMEOUT_S, init_method=url) as comm:
         rank = comm.rank
         if rank == 1:
             time.sleep(0.2)  # far longer than leaving takes
@@ -36,7 +38,7 @@ def fail_together(comm):
 
 def leave_by_an_error(folder):
     url = group_at(folder / "store")
-    with pytest.raises(ZeroDivisionError), process_group(20, init_method=url) as comm:
+    with pytest.raises(ZeroDivisionError), process_group(TIMEOUT_S, init_method=url) as comm:
         fail_together(comm)
     return dist.is_initialized()
 
@@ -48,7 +50,7 @@ def join_again(folder):
             url = group_at(folder / name)
         else:
             url = f"file://{folder / name}?{url.partition('?')[2]}"
-        with process_group(20, init_method=url) as comm:
+        with process_group(TIMEOUT_S, init_method=url) as comm:
             totals.append(int(comm.all_reduce_sum(torch.tensor(comm.rank + 1))))
     return totals
 
