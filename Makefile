@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 QUICK := 35-01 35-06 35-10 35-11 35-13 35-16 35-17 35-21
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test verify lint clean
+.PHONY: setup demo test verify coverage lint clean
 
 setup: $(STAMP)
 
@@ -35,6 +35,13 @@ test: lint
 # Every break; a quarter of an hour on two cores.
 verify: setup
 	$(BIN)/breaklab verify --all
+
+# Lines of the lab that its own tests run, forked ranks included.
+coverage: setup
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q tests/phase35
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,10 +1,12 @@
 """How long a deadlock goes unnoticed: from the last rank's block to the verdict.
 
     python benchmarks/verdict.py [--repeat 3] [--load]
+    python benchmarks/verdict.py --breaks              # every break of the catalogue that stalls
     python benchmarks/verdict.py --count 200 --load    # missed ones, and healthy runs called one
 
 Each deadlock is made by real ranks. The last rank to block writes down when it did, right before
-the call; the verdict's time is taken when ``run_ranks`` raises, so ending the ranks is in it.
+the call; the verdict's time is taken when ``run_ranks`` raises, so ending the ranks is in it. A
+break's time is the watcher's own: from the last movement that it saw to the proof.
 ``--load`` keeps every core busy meanwhile.
 """
 
@@ -24,7 +26,13 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from breaklab.inject.edit import inject
+from breaklab.model import BreakSpec, Outcome, Project, RunPromise
+from breaklab.prove.scratch import scratch_copy
 from breaklab.ranks import harness
+from breaklab.ranks.launch import run_lab, warm_parent
+from breaklab.spec.catalogue import load_catalogue
+from breaklab.spec.project import find_project, load_labs
 
 TIMED_S = 60.0  # breaklab's own limit for a stall that can't be proven
 TORCH_S = 1800.0  # torch's default timeout of a gloo group
@@ -186,6 +194,42 @@ def print_times(repeat: int, folder: Path) -> None:
     print(f"median of all: {statistics.median(medians):.2f} s")
 
 
+def print_breaks(repeat: int) -> None:
+    """One line for each variant of the catalogue that is promised to stall."""
+    project = find_project(Path(__file__).resolve().parent)
+    lab = load_labs(project)[0]
+    print(f"{'break':28} {'median':>8} {'worst':>8}   {'timed':>7} {'torch':>8}")
+    medians = []
+    with warm_parent(lab) as warm:
+        for spec, promise in stalling(project):
+            with scratch_copy(project, lab) as scratch:
+                file = scratch.lab.root / spec.inject.file
+                file.write_bytes(inject(file.read_bytes(), spec.inject).source)
+                stalls = [
+                    run_lab(warm, scratch.lab, args=promise.args, num_ranks=promise.num_ranks).stall
+                    for _time in range(repeat)
+                ]
+            known = [stall.seconds for stall in stalls if stall and stall.kind == "proven"]
+            name = f"{spec.bug_id} {promise.variant}"
+            if len(known) < repeat:
+                print(f"{name:28} NOT PROVEN {repeat - len(known)} of {repeat}")
+                continue
+            medians.append(statistics.median(known))
+            print(
+                f"{name:28} {medians[-1]:6.2f} s {max(known):6.2f} s"
+                f"   {TIMED_S:5.0f} s {TORCH_S:6.0f} s"
+            )
+    print(f"median of all: {statistics.median(medians):.2f} s")
+
+
+def stalling(project: Project) -> Iterator[tuple[BreakSpec, RunPromise]]:
+    """The variants of the catalogue that are promised to stall by themselves."""
+    for _bug_id, spec in sorted(load_catalogue(project).specs.items()):
+        for promise in spec.runs:
+            if promise.outcome is Outcome.STALL and not promise.fault:
+                yield spec, promise
+
+
 def print_counts(count: int, folder: Path) -> None:
     """How often a deadlock was missed, and a healthy run called one."""
     proven = sum(
@@ -231,11 +275,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--breaks", action="store_true")
     parser.add_argument("--load", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, busy_cores(args.load):
         print(f"torch {torch.__version__}, 3 ranks, {os.cpu_count()} cores, load: {args.load}")
-        if args.count:
+        if args.breaks:
+            print_breaks(args.repeat)
+        elif args.count:
             print_counts(args.count, Path(name))
         else:
             print_times(args.repeat, Path(name))

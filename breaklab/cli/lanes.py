@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -53,6 +54,23 @@ class Lane:
         return _("in {operation}").format(operation=self.wait.operation + number)
 
 
+class _Scroll(Live):
+    """A live picture under lines, which are printed when it is drawn anew, all at once.
+
+    To draw for each line would cost milliseconds each: the picture would fall behind the ranks.
+    """
+
+    pending: deque[Text]
+
+    def refresh(self) -> None:
+        """Print the lines that came since the last time, and draw the picture below them."""
+        with self._lock:  # of two threads that come at once, one finds nothing
+            lines = [self.pending.popleft() for _line in range(len(self.pending))]
+        if lines:
+            self.console.print(Text("\n").join(lines), soft_wrap=True)
+        super().refresh()
+
+
 class LaneDisplay:
     """A live picture of the ranks; use as a context manager."""
 
@@ -64,14 +82,14 @@ class LaneDisplay:
         self._step = re.compile(step_line) if step_line else None
         self._last_step = last_step
         self._lanes: dict[int, Lane] = {}
-        self._live = Live(
+        self._live = _Scroll(
             console=self._console,
             refresh_per_second=_REFRESH_PER_S,
             get_renderable=self._picture,
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._final = False
+        self._live.pending = deque()
 
     def __enter__(self) -> Self:
         """Start to draw."""
@@ -88,14 +106,14 @@ class LaneDisplay:
         self._live.stop()
 
     def line(self, line: Line) -> None:
-        """Let one line scroll by above the lanes, and note its step."""
+        """Let one line scroll by above the lanes at the next look, and note its step."""
         lane = self._lane(line.rank)
         lane.last_line = one_line(line.text)
         lane.moved_at = time.monotonic()
         match = self._step.search(line.text) if self._step else None
         if match and match.groupdict().get("step"):
             lane.step = int(match["step"])
-        self._console.print(Text(clean(prefixed(line))), soft_wrap=True)
+        self._live.pending.append(Text(clean(prefixed(line))))
 
     def event(self, event: RunEvent) -> None:
         """Take in which ranks there are, what they do, and which ended."""
