@@ -65,7 +65,7 @@ class _Reports:
         self._reports = reports
         self._messages = Messages()
         self._pids: dict[int, int] = {}
-        self._ended: set[int] = set()
+        self._ended: dict[int, int] = {}
         self._slow_down = SlowDown((), {})
 
     def follow(self, agent: int, signals: ChildSignals) -> None:
@@ -85,6 +85,11 @@ class _Reports:
             os.set_blocking(self._reports, False)
             while True:
                 self._read()
+        if self._ended and len(self._pids) < self._job.num_ranks:
+            # One failed before others had come to report: a run, though a short one.
+            self._send_started()
+            for rank, exit_code in self._ended.items():
+                self._send_ended(rank, exit_code)
 
     def _read(self) -> None:
         for message in self._messages.feed(os.read(self._reports, 65_536)):
@@ -100,15 +105,18 @@ class _Reports:
                 self._end(message["rank"], message["exit_code"])
 
     def _send_started(self) -> None:
-        pids = [self._pids[rank] for rank in range(self._job.num_ranks)]
+        pids = [self._pids.get(rank, 0) for rank in range(self._job.num_ranks)]
         send_message(self._channel, "started", at=time.monotonic(), pids=pids)
         self._slow_down = SlowDown(self._job.faults, self._pids)
 
     def _end(self, rank: int, exit_code: int) -> None:
         if rank in self._ended:
             return
-        self._ended.add(rank)
+        self._ended[rank] = exit_code
         self._slow_down.forget(self._pids.get(rank, 0))
+        self._send_ended(rank, exit_code)
+
+    def _send_ended(self, rank: int, exit_code: int) -> None:
         send_message(self._channel, "ended", rank=rank, exit_code=exit_code, at=time.monotonic())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,23 @@ def test_a_rank_that_fails_is_named_with_its_own_error(
     verdict = judge(report, None, None)
     assert verdict.outcome is Outcome.CRASH
     assert verdict.summary == "rank 1 failed first: ValueError: mine"
+
+
+def test_a_rank_that_is_killed_before_the_others_have_started_is_named(
+    warm_torch: WarmParent, job: MakeJob, tmp_path: Path
+) -> None:
+    run_job = job("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", launcher="torchrun")
+    late = "import os, signal\nif os.environ.get('RANK') == '0':\n    signal.pause()\n"
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "sitecustomize.py").write_text(late)
+    path = os.pathsep.join([str(tmp_path / "late"), os.environ.get("PYTHONPATH", "")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        with WarmParent("", ("torch", "torch.distributed")) as warm:
+            report = warm.run_ranks(run_job)
+    verdict = judge(report, None, None)
+    assert verdict.outcome is Outcome.CRASH
+    assert verdict.summary == "rank 1 failed first: killed by signal SIGKILL"
 
 
 def test_a_killed_rank_is_named(warm_torch: WarmParent, job: MakeJob) -> None:
