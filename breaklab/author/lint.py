@@ -10,16 +10,17 @@ from pathlib import Path
 from breaklab.author.new import TODO
 from breaklab.author.nodeids import missing_test
 from breaklab.author.pristine import pristine_sources
-from breaklab.errors import BreaklabError, Finding, SiteError, SpecError
+from breaklab.errors import BreaklabError, Finding, ProjectError, SiteError, SpecError
 from breaklab.i18n import _
 from breaklab.inject.diff import fix_diff
 from breaklab.inject.edit import inject
 from breaklab.inject.rules import static_findings, text_findings
-from breaklab.model import BreakSpec, Lab, Project, RetiredSpec, Text
+from breaklab.model import BreakSpec, Lab, Outcome, Project, RetiredSpec, Text
 from breaklab.spec.breaks import TEXT_KEYS, load_spec, place_of
 from breaklab.spec.catalogue import Catalogue, load_catalogue
 from breaklab.spec.project import lab_among, load_labs, source_file
 
+_BY_NUMBERS = (Outcome.DIVERGED, Outcome.WRONG)
 CHECKED_RULES = ("R1", "R2", "R4", "R7", "R8")  # that need no run
 
 
@@ -106,7 +107,7 @@ class _Linter:
         """Return the findings of one spec that could be loaded."""
         message = _("still to be written")
         findings = [_finding(spec, key, "todo", message) for key in unfinished(spec)]
-        findings += [*self._references(spec), *self._tests(spec)]
+        findings += [*self._references(spec), *self._tests(spec), *self._outcomes(spec)]
         try:
             findings += self._source(spec)
         except BreaklabError as error:
@@ -138,6 +139,27 @@ class _Linter:
             if reason:
                 findings.append(_finding(spec, f"expect.red[{index}]", "red", reason))
         return findings
+
+    def _outcomes(self, spec: BreakSpec) -> list[Finding]:
+        """Outcomes that are told by a lab's numbers, promised of a lab that reports none."""
+        try:
+            if lab_among(self.labs, spec).metrics is not None:
+                return []
+        except ProjectError:
+            return []  # looking for its source finds that, too
+        message = _("a run can't be told to be {outcome}: the lab has no `metrics`")
+        hint = _("promise healthy, or let the lab report numbers, see `metrics` in lab.yaml")
+        return [
+            _finding(
+                spec,
+                f"expect.runs[{index}].outcome",
+                "outcome",
+                message.format(outcome=promise.outcome),
+                hint,
+            )
+            for index, promise in enumerate(spec.runs)
+            if promise.outcome in _BY_NUMBERS
+        ]
 
     def _source(self, spec: BreakSpec) -> list[Finding]:
         """What the source says: one site, the hard rules, the fix."""

@@ -57,8 +57,10 @@ def observe(
         red = _red(scratch, file, pristine, broken, warm, controls)
         promise = RunPromise("observed", Outcome.HEALTHY, args)
         reference = controls.reference(promise, warm)
-        if judge(reference, lab.metrics, None).outcome is not Outcome.HEALTHY:
-            raise RunError(_("the pristine lab's own run is not healthy"))
+        healthy = judge(reference, lab.metrics, None)
+        if healthy.outcome is not Outcome.HEALTHY:
+            text = _("the pristine lab's own run is {outcome}: {summary}")
+            raise RunError(text.format(outcome=healthy.outcome, summary=healthy.summary))
         report = run_lab(
             warm,
             scratch.lab,

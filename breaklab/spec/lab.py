@@ -20,6 +20,8 @@ LAB_KEYS = (
 REQUIRED = ("format", "name", "source", "tests", "entrypoint")
 ENTRYPOINT_KEYS = ("module", "script", "args", "num_ranks")
 METRICS_KEYS = ("args", "agree", "compare", "count", "tolerance", "curves", "sketch")
+# What nearly every training imports, some of it only in its first step; ranks are forked with it.
+PRELOAD = ("torch", "torch.distributed", "torch.nn.functional", "torch._dynamo", "torch.optim")
 ANY_STEP = r"(?i)\bstep[ =:]+(?P<step>\d+)"  # where a lab does not say what its steps look like
 _MAX_PATTERN = 500  # characters of a regular expression
 
@@ -44,7 +46,7 @@ def load_lab(path: Path) -> Lab:
         entrypoint=_entrypoint(reader, fields.get("entrypoint")),
         step_line=_pattern(reader, fields.get("step_line")) or ANY_STEP,
         metrics=_metrics(reader, fields.get("metrics")),
-        preload=reader.strings(fields.get("preload"), "preload"),
+        preload=reader.strings(fields["preload"], "preload") if "preload" in fields else PRELOAD,
         python=reader.string(fields.get("python"), "python"),
         journal=reader.string(fields.get("journal"), "journal"),
     )

@@ -229,3 +229,16 @@ def test_lint_starts_without_torch(tiny_project):
         [sys.executable, "-c", code], cwd=tiny_project, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_outcome_that_only_numbers_can_tell_needs_a_lab_with_metrics(tiny_project, edit):
+    manifest = tiny_project / "lab/lab.yaml"
+    text = manifest.read_text()
+    manifest.write_text(text[: text.index("metrics:")])
+    (first, second) = found(tiny_project)
+    assert first[:3] == (
+        "breaks/35-01.yaml:52:58",
+        "outcome",
+        "a run can't be told to be wrong: the lab has no `metrics`",
+    )
+    assert second[0].startswith("breaks/35-02.yaml:")

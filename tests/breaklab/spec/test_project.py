@@ -134,6 +134,13 @@ def test_steps_are_found_also_where_a_lab_does_not_say_what_they_look_like(tiny_
     assert found["step"] == "12"
 
 
+def test_torch_is_preloaded_unless_the_lab_says_what_is(tiny_project):
+    path = tiny_project / "lab/lab.yaml"
+    assert load_lab(path).preload == ()
+    edit(path, "preload: []\n", "")
+    assert load_lab(path).preload[:2] == ("torch", "torch.distributed")
+
+
 def test_file_of_a_break_must_lie_in_the_source_after_resolving_links(tiny_project, tmp_path):
     project = find_project(tiny_project)
     lab = load_labs(project)[0]
