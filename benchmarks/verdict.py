@@ -3,6 +3,7 @@
     python benchmarks/verdict.py [--repeat 3] [--load]
     python benchmarks/verdict.py --breaks              # every break of the catalogue that stalls
     python benchmarks/verdict.py --count 200 --load    # missed ones, and healthy runs called one
+    python benchmarks/verdict.py --long 50             # healthy runs that look stuck for 5 s
 
 Each deadlock is made by real ranks. The last rank to block writes down when it did, right before
 the call; the verdict's time is taken when ``run_ranks`` raises, so ending the ranks is in it. A
@@ -16,7 +17,6 @@ import argparse
 import contextlib
 import multiprocessing
 import os
-import random
 import statistics
 import tempfile
 import time
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
+from verdict_ranks import DEADLOCKS, LOOK_STUCK, healthy
 
 from breaklab.inject.edit import inject
 from breaklab.model import BreakSpec, Outcome, Project, RunPromise
@@ -36,131 +36,6 @@ from breaklab.spec.project import find_project, load_labs
 
 TIMED_S = 60.0  # breaklab's own limit for a stall that can't be proven
 TORCH_S = 1800.0  # torch's default timeout of a gloo group
-
-
-def about_to_block(folder: str) -> None:
-    """Note that this rank is about to block; the newest note of all ranks counts."""
-    Path(folder, str(dist.get_rank())).write_text(repr(time.monotonic()))
-
-
-def tensor() -> torch.Tensor:
-    """A few numbers to send."""
-    return torch.ones(64)
-
-
-def other_collective(folder: str) -> None:
-    dist.all_reduce(tensor())
-    about_to_block(folder)
-    if dist.get_rank() == 1:
-        dist.broadcast(tensor(), 1)
-    else:
-        dist.all_reduce(tensor())
-
-
-def skipped_call(folder: str) -> None:
-    for step in range(3):
-        if step != 1 or dist.get_rank() != 2:
-            about_to_block(folder)
-            dist.all_reduce(tensor())
-    about_to_block(folder)
-    dist.barrier()
-
-
-def rank_that_left(folder: str) -> None:
-    about_to_block(folder)
-    if dist.get_rank() != 1:
-        dist.barrier()
-
-
-def receives_in_a_circle(folder: str) -> None:
-    about_to_block(folder)
-    dist.recv(tensor(), (dist.get_rank() + 1) % 3)
-
-
-def sends_in_a_circle(folder: str) -> None:
-    about_to_block(folder)
-    dist.send(tensor(), (dist.get_rank() + 1) % 3)
-
-
-def other_tag(folder: str) -> None:
-    about_to_block(folder)
-    if dist.get_rank() == 0:
-        dist.send(tensor(), 1, tag=1)
-    elif dist.get_rank() == 1:
-        dist.recv(tensor(), 0, tag=2)
-
-
-def subgroup_not_joined(folder: str) -> None:
-    pair = dist.new_group([0, 1])
-    about_to_block(folder)
-    if dist.get_rank() == 0:
-        dist.all_reduce(tensor(), group=pair)
-    else:
-        dist.barrier()
-
-
-def groups_in_another_order(folder: str) -> None:
-    groups = [dist.new_group([0, 1, 2]) for _number in range(2)]
-    about_to_block(folder)
-    for group in groups if dist.get_rank() else groups[::-1]:
-        dist.all_reduce(tensor(), group=group)
-
-
-def other_size(folder: str) -> None:
-    for _step in range(2):
-        about_to_block(folder)
-        dist.all_reduce(torch.ones(4 if dist.get_rank() == 0 else 3))
-
-
-def ddp_with_one_batch_more(folder: str) -> None:
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))
-    for _batch in range(3 if dist.get_rank() == 0 else 2):
-        loss = model(torch.ones(1, 4)).sum()
-        about_to_block(folder)
-        loss.backward()
-    about_to_block(folder)
-    dist.barrier()
-
-
-DEADLOCKS = [
-    other_collective,
-    skipped_call,
-    rank_that_left,
-    receives_in_a_circle,
-    sends_in_a_circle,
-    other_tag,
-    subgroup_not_joined,
-    groups_in_another_order,
-    other_size,
-    ddp_with_one_batch_more,
-]
-
-
-def healthy(folder: str, seed: int) -> None:
-    """A random but legal mixture of waiting, computing, messages and collectives."""
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    plan, own = random.Random(seed), random.Random(f"{seed} {rank}")
-    pair = dist.new_group([0, 1])
-    for _step in range(12):
-        time.sleep(own.choice([0, 0, 0.002, 0.02, 0.3]))
-        match plan.randrange(6):
-            case 0:
-                dist.all_reduce(torch.ones(plan.choice([1, 1000, 200_000])))
-            case 1:
-                dist.broadcast(tensor(), plan.randrange(world_size))
-            case 2:
-                works = [dist.irecv(tensor(), (rank - 1) % world_size)]
-                works.append(dist.isend(tensor(), (rank + 1) % world_size))
-                for work in works:
-                    work.wait()
-            case 3:
-                if rank < 2:
-                    dist.all_reduce(tensor(), group=pair)
-            case 4:
-                dist.reduce(tensor(), plan.randrange(world_size))
-            case 5:
-                dist.barrier()
-    Path(folder, f"healthy{rank}").touch()
 
 
 def time_of(function: Callable[[str], None], folder: Path) -> float | None:
@@ -246,6 +121,25 @@ def print_counts(count: int, folder: Path) -> None:
     print(f"healthy runs: {count}, called deadlocked or failed: {wrong}")
 
 
+def _survives(number: int) -> str:
+    try:
+        harness.run_ranks(LOOK_STUCK[number % len(LOOK_STUCK)], 3, 60.0)
+    except harness.RanksFailed as error:
+        return str(error)
+    return ""
+
+
+def print_long(count: int) -> None:
+    """How often each kind of healthy run that looks stuck was called a deadlock; ten at a time."""
+    with multiprocessing.get_context("fork").Pool(10) as pool:
+        errors = pool.map(_survives, range(count * len(LOOK_STUCK)), chunksize=1)
+    for index, function in enumerate(LOOK_STUCK):
+        mine = errors[index :: len(LOOK_STUCK)]
+        print(f"{function.__name__:28} {len(mine)} runs, called deadlocked: {sum(map(bool, mine))}")
+    for error in filter(None, errors):
+        print(error)
+
+
 def _spin(parent: int) -> None:
     while os.getppid() == parent:
         sum(range(10_000))
@@ -275,6 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--long", type=int, default=0)
     parser.add_argument("--breaks", action="store_true")
     parser.add_argument("--load", action="store_true")
     args = parser.parse_args()
@@ -282,6 +177,8 @@ def main() -> None:
         print(f"torch {torch.__version__}, 3 ranks, {os.cpu_count()} cores, load: {args.load}")
         if args.breaks:
             print_breaks(args.repeat)
+        elif args.long:
+            print_long(args.long)
         elif args.count:
             print_counts(args.count, Path(name))
         else:
