@@ -66,6 +66,10 @@ def _stall_summary(stall: Stall, report: RunReport) -> str:
     text = _("no rank printed anything for {seconds:.0f} s; the last step was {step}")
     if stall.kind == "proven":
         text = _("no rank can ever go on, proven after {seconds:.1f} s; the last step was {step}")
+    if report.last_step is None:
+        text = _("no rank printed anything for {seconds:.0f} s; no step was printed")
+        if stall.kind == "proven":
+            text = _("no rank can ever go on, proven after {seconds:.1f} s; no step was printed")
     return text.format(seconds=stall.seconds, step=_step_text(report))
 
 

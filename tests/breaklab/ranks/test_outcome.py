@@ -68,7 +68,7 @@ def test_a_stall_says_how_long_nothing_was_printed() -> None:
 def test_why_a_stall_is_one_is_a_detail_and_not_told_with_the_symptom() -> None:
     verdict = judged(run(stall=Stall("proven", 0.42, "ranks wait for each other"), last_step=None))
     assert verdict.outcome is Outcome.STALL
-    assert verdict.summary == "no rank can ever go on, proven after 0.4 s; the last step was ?"
+    assert verdict.summary == "no rank can ever go on, proven after 0.4 s; no step was printed"
     assert verdict.details == ("ranks wait for each other",)
 
 
