@@ -37,7 +37,7 @@ class ShardedSampler:
         self.epoch, self.start = epoch, start
 
     def shard(self) -> Tensor:
-        """Return this rank's sample ids of the whole epoch: (shard,) int64."""
+        """Return this rank's sample ids that are still to come in this epoch: (left,) int64."""
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
         order = torch.randperm(self.num_samples, generator=generator)  # (num_samples,)
         left_over = self.num_samples % self.world_size
@@ -46,6 +46,7 @@ class ShardedSampler:
             order = torch.cat([order, order.repeat(repeats)[: self.world_size - left_over]])
         elif self.uneven == "drop":
             order = order[: self.num_samples - left_over]
+        order = order[self.start * self.world_size :]
         return order[self.rank :: self.world_size]
 
     @property
@@ -61,10 +62,10 @@ class ShardedSampler:
 
     def __iter__(self) -> Iterator[int]:
         """Yield the ids that are still to come in this epoch."""
-        return iter(self.shard()[self.start :].tolist())
+        return iter(self.shard().tolist())
 
     def __len__(self) -> int:
-        return len(self.shard()) - self.start
+        return len(self.shard())
 
 
 @dataclass(frozen=True)
