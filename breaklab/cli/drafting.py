@@ -55,10 +55,21 @@ def draft_from_change(project: Project, wish: Wish, on_start: Callable[[], None]
         SiteError: no pattern makes the change.
         RunError: nothing can be learnt from runs: the lab is not green or not healthy without it.
     """
-    from breaklab.author.change import change_in_tree, derivation
+    from breaklab.author.change import change_in_tree
+
+    return draft_of(project, wish, change_in_tree(project, wish.lab), on_start)
+
+
+def draft_of(project: Project, wish: Wish, change: Change, on_start: Callable[[], None]) -> Draft:
+    """Return the draft for a change, in the tree or not; nothing is written.
+
+    Raises:
+        SiteError: no pattern makes the change.
+        RunError: nothing can be learnt from runs: the lab is not green or not healthy without it.
+    """
+    from breaklab.author.change import derivation
     from breaklab.author.new import Observed, draft
 
-    change = change_in_tree(project, wish.lab)
     derived = derivation(change)
     seen, variant, runs = None, "", []
     if wish.run:

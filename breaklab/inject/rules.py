@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import ast
-import difflib
 import io
 import keyword
 import re
 import tokenize
-from collections import Counter
 
 from breaklab.errors import Finding
 from breaklab.i18n import _
 from breaklab.inject.diff import changed_lines
 from breaklab.inject.forbidden import new_forbidden_uses
+from breaklab.inject.size import MAX_LINES, num_hunks, num_new_conditionals, num_touched_lines
 from breaklab.model import LANGUAGES, BreakSpec, Text
 from breaklab.spec.breaks import place_of
 
-_MAX_LINES = 2  # that a fix may touch
 _SHORT = 3  # identifiers up to this length are words of any text
 _MIN_LINE = 8  # characters; a shorter changed line is no give-away
-_CONDITIONALS = (ast.If, ast.IfExp, ast.While, ast.Match)
 
 
 def static_findings(spec: BreakSpec, pristine: bytes, broken: bytes) -> list[Finding]:
@@ -34,7 +30,7 @@ def static_findings(spec: BreakSpec, pristine: bytes, broken: bytes) -> list[Fin
     removed, added = changed_lines(pristine, broken)
     return [
         *_one_bug(spec, pristine, broken),
-        *_two_lines(spec, removed, added),
+        *_two_lines(spec, pristine, broken),
         *_harmless(spec, pristine, broken),
         *_hints_do_not_leak(spec, removed, added),
         *text_findings(spec),
@@ -53,40 +49,25 @@ def _finding(spec: BreakSpec, rule: str, key: str, message: str) -> Finding:
 def _one_bug(spec: BreakSpec, pristine: bytes, broken: bytes) -> list[Finding]:
     """R1: one hunk, and at most one conditional more than before."""
     findings = []
-    hunks = _hunks(pristine, broken)
+    hunks = num_hunks(pristine, broken)
     moved = spec.inject.action.value.startswith("move")
     if hunks != 1 and not (moved and hunks == 2):
         message = _("the change is {count} hunks; one bug is one hunk").format(count=hunks)
         findings.append(_finding(spec, "R1", "inject", message))
-    more = _conditionals(broken) - _conditionals(pristine)
+    more = num_new_conditionals(pristine, broken)
     if more > 1:
         message = _("the change adds {count} conditionals; at most one is allowed")
         findings.append(_finding(spec, "R1", "inject", message.format(count=more)))
     return findings
 
 
-def _hunks(pristine: bytes, broken: bytes) -> int:
-    """Count hunks as a unified diff has them: changes that share context are one."""
-    matcher = difflib.SequenceMatcher(
-        None, pristine.split(b"\n"), broken.split(b"\n"), autojunk=False
-    )
-    return len(list(matcher.get_grouped_opcodes()))
-
-
-def _conditionals(source: bytes) -> int:
-    return sum(isinstance(node, _CONDITIONALS) for node in ast.walk(ast.parse(source)))
-
-
-def _two_lines(spec: BreakSpec, removed: list[bytes], added: list[bytes]) -> list[Finding]:
+def _two_lines(spec: BreakSpec, pristine: bytes, broken: bytes) -> list[Finding]:
     """R2: the fix touches at most two lines; a moved or changed line counts once."""
-    before = Counter(line.strip() for line in removed if line.strip())
-    after = Counter(line.strip() for line in added if line.strip())
-    moved = sum((before & after).values())
-    touched = moved + max(sum((before - after).values()), sum((after - before).values()))
-    if touched <= _MAX_LINES:
+    touched = num_touched_lines(pristine, broken)
+    if touched <= MAX_LINES:
         return []
     message = _("the fix touches {count} lines; {limit} are allowed").format(
-        count=touched, limit=_MAX_LINES
+        count=touched, limit=MAX_LINES
     )
     return [_finding(spec, "R2", "inject", message)]
 

@@ -7,7 +7,7 @@ and a lab made to fail on purpose must be red, before any break is judged.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,6 +87,25 @@ class Controls:
             return ()
         runs = ((each.nodeid, report.lines_run.get(each.nodeid)) for each in report.results)
         return tuple(node for node, run in runs if run is None or can_notice(run, file, lines))
+
+    def noticing(self, file: str, pristine: bytes, broken: bytes) -> tuple[str, ...]:
+        """Return the tests that :meth:`tests_of` means, each by name, the quickest first.
+
+        Empty where no test gets to the changed lines.
+        """
+        report = self._pristine_report
+        if report is None:
+            return ()
+        tests = self.tests_of(file, pristine, broken)
+        everything = telling_lines(pristine, broken) is None
+        chosen = [each for each in report.results if everything or each.nodeid in set(tests)]
+        return tuple(each.nodeid for each in sorted(chosen, key=lambda each: each.duration_s))
+
+    def seconds(self, tests: Collection[str]) -> float:
+        """Return how long tests took in the pristine control run."""
+        report = self._pristine_report
+        results = report.results if report else ()
+        return sum(each.duration_s for each in results if each.nodeid in tests)
 
     def reference(self, promise: RunPromise, warm: WarmParent) -> RunReport:
         """Return the pristine lab's run with the arguments of ``promise``."""

@@ -44,10 +44,16 @@ class Workbench:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Wait for the work that has begun, drop the rest, then end the warm parents."""
+        """Wait for the work that has begun, drop the rest, then end the warm parents.
+
+        After Ctrl-C nothing is waited for: without its warm parent, work that has begun ends.
+        """
+        hurried = kind is not None and issubclass(kind, KeyboardInterrupt)
         for pool in self._pools:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=not hurried, cancel_futures=True)
         self._stack.close()
+        for pool in self._pools:
+            pool.shutdown(wait=True)
 
     def of(self, lab: Lab) -> tuple[WarmParent, Controls]:
         """Return the warm parent and the controls of a lab; callable from several threads."""

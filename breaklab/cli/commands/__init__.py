@@ -28,6 +28,7 @@ MODULES = {
     "lint": "lint",
     "verify": "verify",
     "refresh": "refresh",
+    "suggest": "suggest",
     "schema": "schema",
     "doctor": "doctor",
 }
