@@ -39,6 +39,17 @@ def synchronised_gradients(sync, global_batch):
     return actual, full_batch_gradients(global_batch)
 
 
+def what_a_step_keeps(sync):
+    """Return whether the losses and the gradients that a step leaves hold on to its graph."""
+    comm = Communicator()
+    torch.manual_seed(5)
+    model = DigitClassifier()
+    images, labels = load_digits()
+    plan = BatchPlan(EVEN, micro_batch=2)
+    losses = SYNC_MODES[sync](model, images[:EVEN], labels[:EVEN], plan, comm)
+    return [each.requires_grad for each in (*losses, *(p.grad for p in model.parameters()))]
+
+
 def full_batch_gradients(global_batch):
     torch.manual_seed(5)
     model = DigitClassifier()
@@ -113,6 +124,12 @@ def test_averaged_gradient_equals_full_batch_gradient(run_ranks, sync, global_ba
     for world_size in WORLD_SIZES:
         for actual, expected in run_ranks(synchronised_gradients, world_size, args=args):
             assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("sync", SYNC_MODES)
+def test_a_step_leaves_numbers_and_no_graph(run_ranks, sync):
+    (kept,) = run_ranks(what_a_step_keeps, world_size=1, args=(sync,))
+    assert not any(kept)
 
 
 @pytest.mark.parametrize("sync", ["bucket", "packed"])

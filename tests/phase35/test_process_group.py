@@ -94,6 +94,31 @@ def folder_of_all():
     return names, folder.exists()
 
 
+def operations_in_a_group():
+    """Return what each operation gives on ranks 1 and 2 of 3; rank 0 takes no part."""
+    group = dist.new_group([1, 2])
+    if dist.get_rank() == 0:
+        return None
+    comm, late = Communicator(group), Communicator(group, lazy=True)
+    mine = torch.tensor([comm.rank + 1.0])  # 1, 2
+    found = {
+        "sum": comm.all_reduce_sum(mine.clone()),
+        "largest": comm.all_reduce_max(mine.clone()),
+        "from 0": comm.broadcast(mine.clone()),
+        "from 1": comm.broadcast(mine.clone(), src=1),
+        "gathered": torch.cat(comm.all_gather(mine)),
+        "objects": torch.cat(comm.all_gather_object(mine)),
+        "exchanged": torch.zeros(1),
+    }
+    comm.exchange(mine, 1 - comm.rank, found["exchanged"], 1 - comm.rank)
+    for name, each in (("now", comm), ("late", late)):
+        found[f"sum {name}"], found[f"from 1 {name}"] = mine.clone(), mine.clone()
+        each.start_sum(found[f"sum {name}"]).wait()
+        each.start_broadcast(found[f"from 1 {name}"], src=1).wait()
+    comm.barrier()
+    return {name: value.tolist() for name, value in found.items()}
+
+
 def test_no_rank_leaves_before_the_last_one(run_ranks, tmp_path):
     ranks = run_ranks(leave_after_the_slowest, world_size=2, args=(tmp_path,))
     assert ranks == [(True, False)] * 2
@@ -124,3 +149,19 @@ def test_prepared_data_equal_the_file_s(run_ranks, tmp_path):
 
 def test_a_shared_folder_is_one_folder_and_goes(run_ranks):
     assert run_ranks(folder_of_all, world_size=2) == [(["0", "1"], False)] * 2
+
+
+def test_operations_of_a_group_ask_nobody_else(run_ranks):
+    outside, *inside = run_ranks(operations_in_a_group, world_size=3)
+    assert outside is None
+    for rank, found in enumerate(inside):
+        assert found.pop("exchanged") == [2.0 - rank]
+        assert found.pop("largest") == [2.0]
+        assert found.pop("gathered") == found.pop("objects") == [1.0, 2.0]
+        assert {name: value for name, value in found.items() if "sum" in name} == {
+            "sum": [3.0],
+            "sum now": [3.0],
+            "sum late": [3.0],
+        }
+        assert found.pop("from 0") == [1.0]
+        assert [found[name] for name in ("from 1", "from 1 now", "from 1 late")] == [[2.0]] * 3
