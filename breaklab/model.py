@@ -160,6 +160,7 @@ class Lab:
     preload: tuple[str, ...] = ()  # modules the warm parent imports; never the lab's own
     python: str = ""  # interpreter; "": ours
     journal: str = ""  # path with ``{learner}``, relative to the project root
+    collectives: tuple[str, ...] = ()  # patterns of its own names, for `breaklab suggest`
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Choice:
         files: ends of paths, as ``trainer.py``; none: all files.
         operators: their names; none: all.
         keys: the candidates themselves; none: all.
-        collectives: patterns of names beside the usual ones.
+        collectives: patterns of names beside the usual ones and those in the manifest.
         limit: at most so many, drawn at random; 0: all.
         seed: of that draw.
     """
@@ -68,7 +68,7 @@ def mine(
         if not any(_is_named(file, [name]) for file in sources):
             known = {Path(file).name for file in sources}
             raise _unknown(_("the lab's source has no file {name}"), name, known)
-    words = lab_words(sources, choice.collectives)
+    words = lab_words(sources, (*lab.collectives, *choice.collectives))
     found = [
         candidate
         for file, source in sources.items()

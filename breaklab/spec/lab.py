@@ -15,7 +15,7 @@ MANIFEST = "lab.yaml"
 FORMAT = 1
 LAB_KEYS = (
     *("format", "name", "title", "source", "tests", "entrypoint", "step_line", "metrics"),
-    *("preload", "python", "journal"),
+    *("preload", "python", "journal", "collectives"),
 )
 REQUIRED = ("format", "name", "source", "tests", "entrypoint")
 ENTRYPOINT_KEYS = ("module", "script", "args", "num_ranks")
@@ -49,6 +49,7 @@ def load_lab(path: Path) -> Lab:
         preload=reader.strings(fields["preload"], "preload") if "preload" in fields else PRELOAD,
         python=reader.string(fields.get("python"), "python"),
         journal=reader.string(fields.get("journal"), "journal"),
+        collectives=reader.strings(fields.get("collectives"), "collectives"),
     )
     reader.finish()
     return lab

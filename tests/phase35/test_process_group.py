@@ -66,7 +66,8 @@ def read_what_rank_zero_wrote(folder):
 
     def prepare():
         time.sleep(0.2)  # far longer than reading takes
-        path.write_text("whole")
+        with path.open("a") as file:
+            file.write(f"whole, by rank {comm.rank}")
 
     rank0_first(comm, prepare)
     return path.read_text()
@@ -138,7 +139,7 @@ def test_collectives_may_take_as_long_as_asked_for(run_ranks, tmp_path):
 
 def test_work_of_rank_zero_is_there_for_all(run_ranks, tmp_path):
     ranks = run_ranks(read_what_rank_zero_wrote, world_size=3, args=(tmp_path,))
-    assert ranks == ["whole"] * 3
+    assert ranks == ["whole, by rank 0"] * 3
 
 
 def test_prepared_data_equal_the_file_s(run_ranks, tmp_path):

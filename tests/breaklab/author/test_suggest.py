@@ -41,6 +41,19 @@ def test_files_operators_and_keys_choose(lab: tuple[Project, Lab]) -> None:
     assert keys(lab, Choice(keys=wanted)) == wanted
 
 
+def test_a_lab_says_what_its_collectives_are_called(tiny_project: Path) -> None:
+    manifest = tiny_project / "lab/lab.yaml"
+    source = tiny_project / "lab" / FILE
+    source.write_text(source.read_text().replace("return mine", "share_all(mine)\n    return mine"))
+    project = find_project(tiny_project)
+    drop = Choice(files=["data.py"], operators=["drop-collective"])
+    named = Choice(drop.files, drop.operators, collectives=["share_*"])
+    assert keys((project, load_labs(project)[0]), drop) == []
+    (wanted,) = keys((project, load_labs(project)[0]), named)
+    manifest.write_text(manifest.read_text() + "collectives: [share_*]\n")
+    assert keys((project, load_labs(project)[0]), drop) == [wanted]
+
+
 def test_a_draw_is_the_same_for_the_same_seed(lab: tuple[Project, Lab]) -> None:
     everything = keys(lab)
     drawn = [keys(lab, Choice(limit=4, seed=seed)) for seed in (1, 1, 2)]
