@@ -7,7 +7,7 @@ and a lab made to fail on purpose must be red, before any break is judged.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,6 +87,12 @@ class Controls:
             return ()
         runs = ((each.nodeid, report.lines_run.get(each.nodeid)) for each in report.results)
         return tuple(node for node, run in runs if run is None or can_notice(run, file, lines))
+
+    def quickest(self, nodeids: Sequence[str], count: int) -> tuple[str, ...]:
+        """Return those ``count`` of the tests that took least time in the pristine control run."""
+        results = self._pristine_report.results if self._pristine_report else ()
+        seconds = {result.nodeid: result.duration_s for result in results}
+        return tuple(sorted(nodeids, key=lambda node: (seconds.get(node, 0.0), node))[:count])
 
     def noticing(self, file: str, pristine: bytes, broken: bytes) -> tuple[str, ...]:
         """Return the tests that :meth:`tests_of` means, each by name, the quickest first.
