@@ -45,7 +45,7 @@ def what_a_step_keeps(sync):
     torch.manual_seed(5)
     model = DigitClassifier()
     images, labels = load_digits()
-    plan = BatchPlan(EVEN, micro_batch=2)
+    plan = BatchPlan(EVEN, micro_batch=EVEN)
     losses = SYNC_MODES[sync](model, images[:EVEN], labels[:EVEN], plan, comm)
     return [each.requires_grad for each in (*losses, *(p.grad for p in model.parameters()))]
 
