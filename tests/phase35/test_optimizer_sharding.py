@@ -172,7 +172,9 @@ def test_partition_owns_each_item_once_and_balances():
         assert min(loads) > 0
 
 
-@pytest.mark.parametrize("norm", [nn.BatchNorm1d, lambda width: SyncBatchNorm(width, None)])
+@pytest.mark.parametrize(
+    "norm", [nn.BatchNorm1d, lambda width: SyncBatchNorm(width, None)], ids=["local", "sync"]
+)
 def test_only_matrices_decay(norm):
     module = DigitClassifier(8, norm)
     decays, others = (group["params"] for group in decay_groups(module, 0.1))
