@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breaklab.author.pristine import pristine_source
+from breaklab.errors import ProjectError
+from breaklab.i18n import _
 from breaklab.inject.diff import fix_diff
 from breaklab.inject.edit import inject
 from breaklab.inject.repair import repair
 from breaklab.model import BreakSpec, Project
 from breaklab.spec.project import lab_among, load_labs, source_file
 from breaklab.spec.rewrite import Value, rewritten
+from breaklab.spec.sealed import is_sealed
 from breaklab.tree.atomic import mode_of, os_errors_told, write_file
 
 
@@ -85,5 +88,10 @@ def refresh(project: Project, spec: BreakSpec, *, red: Sequence[str] | None = No
     if red is not None and sorted(red) != sorted(spec.red):
         changes["expect.red"] = list(red)
     before = spec.path.read_bytes().decode()
+    if is_sealed(before):
+        raise ProjectError(
+            _("{path} is sealed").format(path=spec.path),
+            hint=_("breaklab unseal {bug_id} --write").format(bug_id=spec.bug_id),
+        )
     after = rewritten(before, changes, spec.path) if changes else before
     return Refresh(spec.path, before, after, tuple(changes), broken)

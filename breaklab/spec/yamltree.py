@@ -12,6 +12,7 @@ import yaml
 
 from breaklab.errors import Finding, Location, SpecError
 from breaklab.i18n import _
+from breaklab.spec.sealed import SealError, unsealed
 
 MAX_BYTES = 1 << 20
 MAX_LINE = 10_000  # characters; a longer one can nest deeper than the parser's stack
@@ -90,7 +91,7 @@ def place(path: Path, node: yaml.Node) -> Location:
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text, within the limits of what the parser is given.
+    """Return a file's text, unsealed, within the limits of what the parser is given.
 
     Raises:
         SpecError: it can't be read, is too large, or is no UTF-8 text.
@@ -111,6 +112,11 @@ def read_text(path: Path) -> str:
         line = data[: error.start].count(b"\n") + 1
         message = _("is not UTF-8 text")
         raise SpecError([Finding(Location(str(path), line), "file", message)]) from error
+    try:
+        text = unsealed(text, MAX_BYTES)
+    except SealError as error:
+        message = _("is sealed, and damaged: it can't be read any more")
+        raise SpecError([Finding(where, "file", message)]) from error
     too_long = next((n for n, line in enumerate(text.split("\n"), 1) if len(line) > MAX_LINE), 0)
     if too_long or text.count("[") + text.count("{") > MAX_BRACKETS:
         message = _("has a line of over {limit} characters, or nests too deeply").format(

@@ -8,6 +8,7 @@ import typer
 
 # Command -> module, in the order a learner meets them.
 MODULES = {
+    "init": "init",
     "list": "list_",
     "apply": "apply",
     "status": "status",
@@ -30,6 +31,7 @@ MODULES = {
     "refresh": "refresh",
     "suggest": "suggest",
     "schema": "schema",
+    "unseal": "unseal",
     "doctor": "doctor",
 }
 
