@@ -104,7 +104,10 @@ def test_scores_equal_those_of_one_process(run_ranks):
         losses, classes, labels = ranks[0][-1]
         loss = float(losses.numpy().mean())
         accuracy = float((classes.numpy() == labels.numpy()).mean())
-        for rank, (found, *_) in enumerate(ranks):
+        first = slice(2 * world_size)  # a batch of two on each rank
+        for rank, (found, _again, (limited, _), *_) in enumerate(ranks):
+            assert limited.loss == pytest.approx(losses[first].numpy().mean(), rel=1e-5)
+            assert limited.f1 == pytest.approx(f1_of_each_class(classes[first], labels[first]))
             assert found.loss == pytest.approx(loss, rel=1e-5)
             assert found.accuracy == pytest.approx(accuracy, abs=1e-12)
             assert found.perplexity == pytest.approx(math.exp(loss), rel=1e-5)

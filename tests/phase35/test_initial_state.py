@@ -25,8 +25,9 @@ def state_before_and_after_wrapping():
     module = DigitClassifier(8, nn.BatchNorm1d)
     module.norm.running_mean.fill_(comm.rank)
     before = copy_of(module)
+    calls = comm.num_collectives
     DataParallel(module, comm)
-    return before, copy_of(module)
+    return before, copy_of(module), comm.num_collectives - calls
 
 
 def state_of_run(config):
@@ -46,7 +47,10 @@ def test_wrapping_gives_every_replica_the_parameters_and_buffers_of_rank_zero(ru
     ranks = run_ranks(state_before_and_after_wrapping, world_size=3)
     assert not torch.equal(ranks[1][0]["features"], ranks[0][0]["features"])
     assert not torch.equal(ranks[1][0]["head.weight"], ranks[0][0]["head.weight"])
-    assert_equal_states([ranks[0][0], *[after for _, after in ranks]])
+    assert_equal_states([ranks[0][0], *[after for _, after, _ in ranks]])
+    tensors = [*DigitClassifier(8, nn.BatchNorm1d).parameters()]
+    tensors += [*DigitClassifier(8, nn.BatchNorm1d).buffers()]
+    assert {calls for *_, calls in ranks} == {len(tensors)}
 
 
 def test_replicas_are_equal_at_the_start_and_after_two_steps(run_ranks):

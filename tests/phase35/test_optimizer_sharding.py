@@ -170,6 +170,8 @@ def test_partition_owns_each_item_once_and_balances():
         ]
         assert max(loads) - min(loads) <= max(sizes)
         assert min(loads) > 0
+        alike = partition([4] * (2 * world_size), world_size)
+        assert sorted(alike) == sorted([*range(world_size), *range(world_size)])
 
 
 @pytest.mark.parametrize(

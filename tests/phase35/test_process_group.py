@@ -91,6 +91,9 @@ def folder_of_all():
         comm.barrier()
         names = sorted(path.name for path in folder.iterdir())
         comm.barrier()
+        if comm.rank:
+            time.sleep(0.2)  # far longer than leaving takes
+            assert folder.exists()
     comm.barrier()
     return names, folder.exists()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -168,6 +170,28 @@ def assert_same_grads(actual, expected):
 
 
 @pytest.mark.parametrize("lazy", [False, True], ids=["overlapped", "slow_network"])
+def sum_of_unequal_lengths():
+    comm = Communicator()
+    with pytest.raises(RuntimeError) as caught:
+        comm.all_reduce_dynamic(torch.ones(3 + comm.rank))
+    return str(caught.value), comm.all_reduce_dynamic(torch.ones(2)).tolist()
+
+
+def sends_waited_for_in_a_ring():
+    """Return how many sends of a ring this rank started, and how many it waited for."""
+    comm, started, waited = Communicator(), [], []
+    send = dist.isend
+
+    def watched(*args, **options):
+        work = send(*args, **options)
+        started.append(work)
+        return SimpleNamespace(wait=lambda: waited.append(work.wait()))
+
+    dist.isend = watched  # in this rank's own process
+    ring_all_reduce(torch.ones(5), comm)
+    return len(started), len(waited)
+
+
 def test_gradients_equal_the_global_batch_gradients_for_three_steps(run_ranks, lazy):
     for world_size in WORLD_SIZES:
         for actual, expected in run_ranks(steps_with_minidp, world_size, args=(3, lazy)):
@@ -208,6 +232,11 @@ def test_flat_gradients_have_the_same_length_whatever_a_rank_used(run_ranks):
     assert len(set(run_ranks(plain_gradient_of_unused_layer, world_size=2))) == 1
 
 
+def test_tensors_of_unequal_length_are_refused_on_every_rank(run_ranks):
+    refusal = "size mismatch: rank 0 brings 3, rank 1 brings 4 elements"
+    assert run_ranks(sum_of_unequal_lengths, world_size=2) == [(refusal, [2.0, 2.0])] * 2
+
+
 def test_ring_equals_gloo_at_every_length(run_ranks):
     for world_size in WORLD_SIZES:
         lengths = [1, 2, world_size - 1, world_size, world_size + 1, 2 * world_size + 1, 101]
@@ -230,6 +259,10 @@ def test_a_ring_rank_sends_two_times_n_minus_one_over_n_of_the_tensor(run_ranks)
         numel = 12
         for _, num_bytes in run_ranks(rings_and_gloo, world_size=world_size, args=([numel],)):
             assert num_bytes == 4 * numel * 2 * (world_size - 1) / world_size
+
+
+def test_a_ring_rank_waits_for_what_it_sent(run_ranks):
+    assert run_ranks(sends_waited_for_in_a_ring, world_size=3) == [(4, 4)] * 3
 
 
 def test_ring_schedule_sends_what_the_right_neighbour_receives():

@@ -63,7 +63,7 @@ def test_plateau_halves_the_rate_after_patience_and_keeps_it():
     schedule = LRSchedule(groups, peak=1.0, num_warmup=0, num_steps=10**9)
     plateau = Plateau(schedule, patience=2)
     seen = []
-    for loss in (1.0, 0.9, 0.95, 0.91, 0.92, 0.93, 0.5):
+    for loss in (1.0, 0.9, 0.9, 0.91, 0.92, 0.9, 0.5):
         plateau.observe(loss)
         schedule.step()
         seen.append([group["lr"] for group in groups])
