@@ -25,6 +25,7 @@ from breaklab.inject.layout import line_start
 from breaklab.inject.match import equal
 from breaklab.inject.pattern import Statement, flatten
 from breaklab.inject.source import NEWLINE, Source
+from breaklab.inject.walk import children
 from breaklab.model import Action, Injection
 
 _MAX_LINES = 12  # of a pattern; a longer one would be the source over again
@@ -189,7 +190,7 @@ def _statement_on(source: Source, lines: range) -> tuple[str, list[Statement], i
             for index, statement in enumerate(block):
                 if source.line(statement) in lines:
                     return inside, block, index
-        todo.extend((inside, child) for child in reversed(node.children))
+        todo.extend((inside, child) for child in reversed(children(node)))
     return None
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import libcst as cst
 
-from breaklab.inject.match import equal, semantic_fields
+from breaklab.inject.match import equal
 from breaklab.inject.pattern import Statement, flatten
+from breaklab.inject.walk import semantic_fields
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ keeps its bytes, whatever the newlines, the encoding or the formatting.
 
 from __future__ import annotations
 
-import ast
 import codecs
 import io
 import textwrap
@@ -17,7 +16,7 @@ from functools import lru_cache
 from breaklab.errors import SiteError
 from breaklab.i18n import _
 from breaklab.inject.codemod import load_codemod, run_codemod
-from breaklab.inject.layout import indent_at, line_start, newline_at, reindented, string_lines
+from breaklab.inject.layout import indent_at, line_start, newline_at, reindented
 from breaklab.inject.newcode import expression_at_site, statements_at_site
 from breaklab.inject.pattern import Pattern, compile_pattern, parse_expression
 from breaklab.inject.site import Site, find_site
@@ -175,7 +174,7 @@ def _move(source: Source, site: Site, injection: Injection) -> list[Edit]:
     start, end = _lines_of(source, site)
     there, behind = _lines_of(source, anchor)
     indent, old = indent_at(source.text, there), indent_at(source.text, start)
-    inner = {n - source.line_at(start) + 1 for n in string_lines(source)}
+    inner = {n - source.line_at(start) + 1 for n in source.string_lines}
     text = source.text[start + len(old) : end].rstrip("\r\n")
     moved = indent + reindented(text, old, indent, inner)
     after = injection.action is Action.MOVE_AFTER
@@ -230,7 +229,7 @@ def _shared(source: Source, site: Site) -> SiteError:
 def _check_python(text: str | bytes) -> None:
     """Refuse what this interpreter can't compile: LibCST also takes newer syntax."""
     try:
-        compile(ast.parse(text), "source", "exec", dont_inherit=True)
+        compile(text, "source", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
         reason = error.msg if isinstance(error, SyntaxError) else str(error)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from breaklab.inject.layout import indent_at, string_lines
+from breaklab.inject.layout import indent_at
 from breaklab.inject.source import NEWLINE, Source
 
 
@@ -19,7 +19,7 @@ def excerpt(source: Source, start: int, end: int) -> str:
     """Return the text from one offset to another; the first line begins with its first code."""
     indent, unit = indent_at(source.text, start), source.module.default_indent
     first = source.line_at(start)
-    inner = string_lines(source)
+    inner = source.string_lines
     lines = NEWLINE.split(source.text[start:end])
     for index in range(1, len(lines)):
         if first + index in inner:

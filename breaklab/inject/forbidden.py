@@ -9,7 +9,10 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from breaklab.inject.differing import differing, parsed
 
 # Modules whose very name, or an attribute of that name, is refused however it was come by.
 _DOORS = {
@@ -50,15 +53,30 @@ def new_forbidden_uses(pristine: bytes, broken: bytes) -> list[str]:
     The whole syntax tree counts: decorators, defaults, annotations, comprehensions and the
     expressions inside f-strings like any statement. A call with other arguments is a new use.
     """
-    new = Counter(_uses(broken)) - Counter(_uses(pristine))
-    return sorted({what for what, _where in new})
+    old, new = differing(pristine, broken)
+    known = _modules(pristine)
+    if any(True for statement in (*old, *new) for _import in _imports(statement)):
+        # Names may mean something else now, everywhere.
+        old, new = parsed(pristine).body, parsed(broken).body
+        more = Counter(_uses(new, _modules(broken))) - Counter(_uses(old, known))
+    else:
+        more = Counter(_uses(new, known)) - Counter(_uses(old, known))
+    return sorted({what for what, _where in more})
 
 
-def _uses(source: bytes) -> Iterator[tuple[str, str]]:
+@lru_cache(maxsize=32)
+def _modules(source: bytes) -> frozenset[str]:
+    """Return the names that may not be used in a source, for the modules that they are."""
+    return frozenset(_DOORS) | frozenset(_names_from(parsed(source)))
+
+
+def _imports(tree: ast.AST) -> Iterator[ast.AST]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def _uses(statements: Sequence[ast.stmt], modules: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield each forbidden use with the code of the call around it."""
-    tree = ast.parse(source)
-    modules = _DOORS | set(_names_from(tree))
-    todo: list[tuple[ast.AST, str]] = [(tree, "")]
+    todo: list[tuple[ast.AST, str]] = [(statement, "") for statement in statements]
     while todo:
         node, call = todo.pop()
         if isinstance(node, ast.Call):
@@ -69,7 +87,7 @@ def _uses(source: bytes) -> Iterator[tuple[str, str]]:
         todo.extend((child, call) for child in ast.iter_child_nodes(node))
 
 
-def _forbidden(node: ast.AST, modules: set[str]) -> str:
+def _forbidden(node: ast.AST, modules: frozenset[str]) -> str:
     """Return what a node uses that is forbidden, as text for a message; else empty."""
     if isinstance(node, ast.Import):
         return "import " + ", ".join(alias.name for alias in node.names)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-import libcst as cst
-
 from breaklab.i18n import _
-from breaklab.inject.pattern import spelled, walk
+from breaklab.inject.pattern import spelled
 from breaklab.inject.source import NEWLINE, Source, parse_source
 
 _INDENT = re.compile(r"[ \t\f]*")
@@ -44,7 +42,7 @@ def indented(code: str, indent: str, unit: str, newline: str) -> str:
     Raises:
         SiteError: the code is no Python.
     """
-    inner = string_lines(parse_source(spelled(code) + "\n", _("the new code")))
+    inner = parse_source(spelled(code) + "\n", _("the new code")).string_lines
     lines = []
     for number, line in enumerate(NEWLINE.split(code), start=1):
         if number in inner:
@@ -71,14 +69,3 @@ def reindented(text: str, old: str, new: str, keep: Collection[int] = ()) -> str
         if index // 2 + 1 not in keep and line.strip() and line.startswith(old):
             parts[index] = new + line[len(old) :]
     return "".join(parts)
-
-
-def string_lines(source: Source) -> set[int]:
-    """Return the lines of a source, from 1, that begin inside a string."""
-    lines: set[int] = set()
-    for node in walk(source.module):
-        if isinstance(node, cst.SimpleString | cst.FormattedString):
-            start, end = source.span(node)
-            first = source.line(node)
-            lines.update(range(first + 1, first + 1 + len(NEWLINE.findall(source.text[start:end]))))
-    return lines

@@ -6,9 +6,7 @@ commas, quotes and the spelling of numbers don't count, and keyword arguments ma
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import libcst as cst
@@ -16,23 +14,10 @@ import libcst as cst
 from breaklab.errors import SiteError
 from breaklab.i18n import _
 from breaklab.inject.pattern import flatten, many_name, one_name
+from breaklab.inject.walk import semantic_fields
 
 Captures = dict[str, tuple[cst.CSTNode, ...]]
 _MAX_COMPARISONS = 300_000  # some tenths of a second; real patterns take some thousands
-
-# Fields that hold only layout: white space, and tokens whose presence the syntax around decides.
-_LAYOUT = {
-    *("lpar", "rpar", "comma", "semicolon", "leading_lines", "lines_after_decorators"),
-    *("header", "footer", "indent", "trailing_whitespace", "equal", "dot", "colon", "lbracket"),
-    *("rbracket", "lbrace", "rbrace", "leading_whitespace", "end", "start"),
-}
-
-
-@cache
-def semantic_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    """Return the fields of a kind of node that say what it means, without those of its layout."""
-    names = (field.name for field in dataclasses.fields(kind))
-    return tuple(n for n in names if n not in _LAYOUT and not n.startswith("whitespace"))
 
 
 class Budget:

@@ -10,10 +10,12 @@ import libcst as cst
 
 from breaklab.errors import SiteError
 from breaklab.i18n import _
-from breaklab.inject.layout import indent_at, indented, reindented, string_lines
+from breaklab.inject.layout import indent_at, indented, reindented
 from breaklab.inject.match import Captures, Matcher, equal
-from breaklab.inject.pattern import METAVARIABLE, parse_expression, parse_statements, walk
+from breaklab.inject.pattern import METAVARIABLE, parse_expression, parse_statements
 from breaklab.inject.source import NEWLINE, Source
+from breaklab.inject.standing import stands_alone
+from breaklab.inject.walk import walk
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,9 @@ def _expression(code: str, source: Source, captures: Captures) -> str:
 
 def _stands_alone(text: str, start: int, end: int, wanted: cst.BaseExpression) -> bool:
     """Return whether the text at a span is one expression there, equal to ``wanted``."""
+    known = stands_alone(text, start, end)
+    if known is not None:
+        return known
     try:
         source = Source(text, "")
     except cst.ParserSyntaxError:
@@ -111,7 +116,7 @@ def statements_at_site(
 
 
 def _captured(source: Source, captures: Captures) -> dict[str, _Captured]:
-    in_strings = string_lines(source) if any(captures.values()) else set()
+    in_strings = source.string_lines if any(captures.values()) else frozenset()
     found = {}
     for name, nodes in captures.items():
         if not nodes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -104,15 +104,6 @@ def many_name(node: object) -> str:
     if isinstance(node, cst.Param) and node.default is None and not node.star:
         return many_name(node.name)
     return _metavariable(node, _MANY) if isinstance(node, cst.CSTNode) else ""
-
-
-def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield a node and all nodes below it, in the order of the source."""
-    todo = [node]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo.extend(reversed(node.children))
 
 
 def _shortened(text: str) -> str:

@@ -11,8 +11,9 @@ import libcst as cst
 from breaklab.errors import SiteError
 from breaklab.i18n import _
 from breaklab.inject.match import Budget, Captures, Matcher
-from breaklab.inject.pattern import Pattern, Statement, flatten, readable, walk
+from breaklab.inject.pattern import Pattern, Statement, flatten, readable
 from breaklab.inject.source import Source
+from breaklab.inject.walk import walk
 
 _SHOWN = 60  # characters of code in a message
 _MAX_LINES = 10  # line numbers in a message
@@ -97,27 +98,15 @@ def _scopes(source: Source, inside: str) -> list[cst.CSTNode]:
     """Return the functions or classes of a dotted name; the module for an empty one."""
     if not inside:
         return [source.module]
-    named = dict.fromkeys(name for name, _node in _definitions(source.module, ""))
-    found = [node for name, node in _definitions(source.module, "") if name == inside]
-    if found:
-        return found
+    named = source.definitions
+    if inside in named:
+        return named[inside]
     close = difflib.get_close_matches(inside, list(named), n=1, cutoff=0.4)
     hint = _("did you mean `{name}`?").format(name=close[0]) if close else ""
     raise SiteError(
         _("{path} has no function or class `{inside}`").format(path=source.path, inside=inside),
         hint=hint or _("it has: {names}").format(names=", ".join(named)),
     )
-
-
-def _definitions(node: cst.CSTNode, prefix: str) -> Iterator[tuple[str, cst.CSTNode]]:
-    """Yield every function and class with its dotted name."""
-    for child in node.children:
-        if isinstance(child, cst.FunctionDef | cst.ClassDef):
-            name = prefix + child.name.value
-            yield name, child
-            yield from _definitions(child, f"{name}.")
-        else:
-            yield from _definitions(child, prefix)
 
 
 def _several(source: Source, pattern: Pattern, sites: list[Site], where: str) -> SiteError:

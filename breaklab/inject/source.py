@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import libcst as cst
 from libcst.metadata import CodePosition, MetadataWrapper, PositionProvider
@@ -11,6 +12,7 @@ from libcst.metadata import CodePosition, MetadataWrapper, PositionProvider
 from breaklab.errors import SiteError
 from breaklab.i18n import _
 from breaklab.inject.guard import check_parseable
+from breaklab.inject.walk import children, walk
 
 NEWLINE = re.compile(r"\r\n?|\n")
 _SHOWN = 60  # characters of code in a message
@@ -30,6 +32,25 @@ class Source:
         self.module = wrapper.module
         self._ranges = wrapper.resolve(PositionProvider)
         self._lines = _aligned(text, self.module.code)
+
+    @cached_property
+    def definitions(self) -> dict[str, list[cst.CSTNode]]:
+        """The functions and classes by dotted name, in the order of the source."""
+        found: dict[str, list[cst.CSTNode]] = {}
+        for name, node in _definitions(self.module, ""):
+            found.setdefault(name, []).append(node)
+        return found
+
+    @cached_property
+    def string_lines(self) -> frozenset[int]:
+        """The lines, from 1, that begin inside a string."""
+        lines: set[int] = set()
+        for node in walk(self.module):
+            if isinstance(node, cst.SimpleString | cst.FormattedString):
+                start, end = self.span(node)
+                first = self.line(node) + 1
+                lines.update(range(first, first + len(NEWLINE.findall(self.text[start:end]))))
+        return frozenset(lines)
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return the offset of a node's first character in the text, and the one behind it.
@@ -72,6 +93,17 @@ class Source:
         """Return a node's first line, shortened for a message."""
         first = next(iter(self.code([node]).splitlines()), "")
         return first if len(first) <= _SHOWN else first[: _SHOWN - 3] + "..."
+
+
+def _definitions(node: cst.CSTNode, prefix: str) -> Iterator[tuple[str, cst.CSTNode]]:
+    """Yield every function and class with its dotted name."""
+    for child in children(node):
+        if isinstance(child, cst.FunctionDef | cst.ClassDef):
+            name = prefix + child.name.value
+            yield name, child
+            yield from _definitions(child, f"{name}.")
+        elif not isinstance(child, cst.BaseExpression | cst.SimpleStatementLine):
+            yield from _definitions(child, prefix)
 
 
 def _aligned(text: str, code: str) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ import libcst as cst
 from breaklab.i18n import _
 from breaklab.inject.operators.view import Edit, View
 from breaklab.inject.operators.words import callee
-from breaklab.inject.pattern import walk
+from breaklab.inject.walk import walk
 
 _COUNTERS = ("range", "arange", "islice", "xrange")
 _OTHER: dict[type[cst.BaseCompOp], str] = {

@@ -10,7 +10,7 @@ from breaklab.i18n import _
 from breaklab.inject.operators import statements
 from breaklab.inject.operators.view import Edit, Spot, View, is_read
 from breaklab.inject.operators.words import callee, dotted
-from breaklab.inject.pattern import walk
+from breaklab.inject.walk import walk
 
 _SOURCES = ("src", "dst", "group_src", "group_dst", "root", "src_rank", "root_rank")
 _REDUCTIONS = ("sum", "max", "mean", "min")

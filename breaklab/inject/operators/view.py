@@ -10,8 +10,8 @@ import libcst as cst
 
 from breaklab.inject.layout import indent_at, line_start
 from breaklab.inject.operators.words import Words, dotted
-from breaklab.inject.pattern import walk
 from breaklab.inject.source import NEWLINE, Source
+from breaklab.inject.walk import walk
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | None

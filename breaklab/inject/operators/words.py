@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import libcst as cst
 
-from breaklab.inject.pattern import walk
+from breaklab.inject.walk import walk
 
 COLLECTIVES = (
     *("all_reduce*", "allreduce*", "all_gather*", "allgather*", "all_to_all*", "reduce_scatter*"),
