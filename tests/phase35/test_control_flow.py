@@ -205,7 +205,8 @@ def test_the_damaged_sample_is_the_one_asked_for():
         assert damaged < 0 or train.labels[damaged] != NO_LABEL
 
 
-def test_a_damaged_sample_costs_in_one_shard_skips_the_step_on_all(run_ranks, rank):
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_overflow_in_one_shard_skips_the_step_on_all(run_ranks, rank):
     args = (with_options(zero1=True, loss_scale=1024.0), {"overflow_on": rank})
     ranks = run_ranks(disturbed_run, world_size=2, args=args)
     for rows, *_ in ranks:
