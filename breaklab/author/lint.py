@@ -132,7 +132,8 @@ class _Linter:
     def _tests(self, spec: BreakSpec) -> list[Finding]:
         if not spec.red:
             message = _("no test is promised to go red: nobody could observe this break")
-            return [_finding(spec, "expect", "R3", message)]
+            hint = _("measure it: breaklab refresh --red {bug_id}").format(bug_id=spec.bug_id)
+            return [_finding(spec, "expect.red", "R3", message, hint)]
         findings = []
         for index, nodeid in enumerate(spec.red):
             reason = missing_test(self.project.root, nodeid)
@@ -177,6 +178,8 @@ class _Linter:
             findings.append(_finding(spec, "inject", "site", message))
         elif spec.fix_diff != fix_diff(broken, pristine, spec.inject.file):
             message = _("`fix_diff` is not the way from the broken source to the original")
+            if not spec.fix_diff:
+                message = _("the key `{key}` is missing").format(key="fix_diff")
             hint = _("write it anew: breaklab refresh {bug_id}").format(bug_id=spec.bug_id)
             findings.append(_finding(spec, "fix_diff", "fix-diff", message, hint))
         return findings

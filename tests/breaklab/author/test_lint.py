@@ -242,3 +242,18 @@ def test_outcome_that_only_numbers_can_tell_needs_a_lab_with_metrics(tiny_projec
         "a run can't be told to be wrong: the lab has no `metrics`",
     )
     assert second[0].startswith("breaks/35-02.yaml:")
+
+
+def test_spec_that_refresh_has_not_seen_yet_is_told_what_it_fills_in(tiny_project):
+    path = tiny_project / "breaks/35-02.yaml"
+    text = path.read_text()
+    text = text[: text.index("fix_diff:")] + "expect:\n  red: []\n"
+    path.write_text(text)
+    assert [(rule, message, hint) for _place, rule, message, hint in found(tiny_project)] == [
+        ("fix-diff", "the key `fix_diff` is missing", "write it anew: breaklab refresh 35-02"),
+        (
+            "R3",
+            "no test is promised to go red: nobody could observe this break",
+            "measure it: breaklab refresh --red 35-02",
+        ),
+    ]
