@@ -169,7 +169,6 @@ def assert_same_grads(actual, expected):
         assert abs(grad.numpy() - expected[name].numpy()).max() < TOLERANCE, name
 
 
-@pytest.mark.parametrize("lazy", [False, True], ids=["overlapped", "slow_network"])
 def sum_of_unequal_lengths():
     comm = Communicator()
     with pytest.raises(RuntimeError) as caught:
@@ -192,6 +191,7 @@ def sends_waited_for_in_a_ring():
     return len(started), len(waited)
 
 
+@pytest.mark.parametrize("lazy", [False, True], ids=["overlapped", "slow_network"])
 def test_gradients_equal_the_global_batch_gradients_for_three_steps(run_ranks, lazy):
     for world_size in WORLD_SIZES:
         for actual, expected in run_ranks(steps_with_minidp, world_size, args=(3, lazy)):
