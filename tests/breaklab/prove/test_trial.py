@@ -9,6 +9,7 @@ import pytest
 
 from breaklab.errors import RunError
 from breaklab.inject.operators.candidates import Candidate
+from breaklab.prove import trial
 from breaklab.prove.controls import Controls
 from breaklab.prove.trial import Fate, Trial, try_candidate
 from breaklab.ranks.warm import WarmParent
@@ -46,18 +47,18 @@ def test_all_tests_that_go_red_are_found_or_the_first_one(tried: Try) -> None:
 
 
 def test_a_change_that_does_the_same_survives_the_tests_that_reach_it(tried: Try) -> None:
-    trial = tried(b"return mine", b"return list(mine)", first_red=True)
-    assert (trial.fate, trial.red) == (Fate.SURVIVED, ())
+    found = tried(b"return mine", b"return list(mine)", first_red=True)
+    assert (found.fate, found.red) == (Fate.SURVIVED, ())
 
 
 def test_a_line_that_no_test_runs_is_not_reached(tried: Try) -> None:
-    trial = tried(b"loss = mean(shards)", b"loss = 0", file="src/tiny/train.py")
-    assert (trial.fate, trial.red) == (Fate.NOT_REACHED, ())
+    found = tried(b"loss = mean(shards)", b"loss = 0", file="src/tiny/train.py")
+    assert (found.fate, found.red) == (Fate.NOT_REACHED, ())
 
 
 def test_what_can_not_be_imported_is_no_catch(tried: Try) -> None:
-    trial = tried(b"NUM_NUMBERS = 12", b"NUM_NUMBERS = 12 / 0", first_red=True)
-    assert trial.fate is Fate.NO_IMPORT
+    found = tried(b"NUM_NUMBERS = 12", b"NUM_NUMBERS = 12 / 0", first_red=True)
+    assert found.fate is Fate.NO_IMPORT
 
 
 def test_later_tests_are_run_where_the_quick_ones_stay_green(
@@ -67,8 +68,15 @@ def test_later_tests_are_run_where_the_quick_ones_stay_green(
     slow = "\n\ndef test_slow():\n    sum(range(10**6))\n    assert shard(0, 2)[0] == 0\n"
     tests = tiny_project / "tests/test_shards.py"
     tests.write_text(tests.read_text() + more + slow)
-    trial = tried(b"numbers = list(range(NUM_NUMBERS))", b"numbers = [1] * 12", first_red=True)
-    assert trial.fate is Fate.CAUGHT
+    found = tried(b"numbers = list(range(NUM_NUMBERS))", b"numbers = [1] * 12", first_red=True)
+    assert found.fate is Fate.CAUGHT
+
+
+def test_a_candidate_that_never_ends_is_caught(tried: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "_LIMIT_FLOOR_S", 0.5)
+    found = tried(b"return mine", b"while True: rank += 1")
+    assert found.fate is Fate.CAUGHT
+    assert found.red[-1] in (ONCE, EQUAL)
 
 
 def test_a_lab_that_is_not_green_teaches_nothing(tried: Try, tiny_project: Path) -> None:
