@@ -69,6 +69,9 @@ def test_a_spec_that_cannot_be_used_is_not_proven(breaklab: Breaklab, tiny_proje
 def test_shards_on_several_machines_are_merged_into_one_report(
     breaklab: Breaklab, tiny_project: Path
 ) -> None:
+    stall = "    - {variant: stall, args: [--mode, wait], outcome: stall, at_step: 1, "
+    stall += "output: starting all-reduce}\n"
+    change(tiny_project / "breaks" / "35-01.yaml", stall, "")  # it would take 15 seconds
     for part in ("1/2", "2/2"):
         out = breaklab("verify", "--shard", part, "--json").out
         (tiny_project / f"part-{part[0]}.json").write_text(out)
