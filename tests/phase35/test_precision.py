@@ -5,8 +5,12 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 from minidp.allreduce import Communicator
+from minidp.build import make_model
+from minidp.config import Config
 from minidp.data_parallel import DataParallel
 from minidp.ring import ring_all_reduce
+from minidp.rng import RandomStreams
+from minidp.zero1 import ShardedOptimizer
 from torch import nn
 
 
@@ -59,6 +63,30 @@ def test_many_small_bfloat16_gradients_add_up(run_ranks):
     args = ([1.0] * 400, torch.bfloat16, torch.float32)
     for grad in run_ranks(averaged_gradient, world_size=2, args=args):
         assert grad.float().tolist() == [400.0] * 3
+
+
+def bfloat16_updates():
+    """Return the dtypes of weights and logits, and whether weights are their masters rounded."""
+    comm, streams = Communicator(), RandomStreams()
+    module = make_model(Config(param_dtype="bfloat16", dropout=0.0, layer_drop=0.0), comm, streams)
+    module.replace_head()
+    groups = [{"params": list(module.parameters()), "lr": 0.1}]
+    optimizer = ShardedOptimizer(groups, lambda groups: torch.optim.SGD(groups, lr=0.1))
+    rounded = []
+    for _ in range(3):
+        logits = module(torch.rand(6, 64))
+        logits.logsumexp(1).sum().backward()
+        optimizer.step()
+        rounded += [torch.equal(p, m.bfloat16()) for p, m in optimizer.masters.items()]
+    return {p.dtype for p in module.parameters()}, logits.dtype, rounded
+
+
+def test_bfloat16_weights_are_their_float32_masters_rounded(run_ranks):
+    for dtypes, dtype, rounded in run_ranks(bfloat16_updates, world_size=2):
+        assert dtypes == {torch.bfloat16}
+        assert dtype == torch.float32
+        assert rounded
+        assert all(rounded)
 
 
 def test_gradients_travel_in_the_dtype_asked_for(run_ranks):

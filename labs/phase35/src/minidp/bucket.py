@@ -1,7 +1,6 @@
 """Buckets: several gradients in one flat buffer, so that they travel together.
 
-The buffer is float32 whatever the parameters are: the gradients of many micro-batches are added
-up in it, and a sum kept in bfloat16 stops growing once it is 256 times its terms.
+The gradients of a window's micro-batches are added up in it, too.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def assign_buckets(sizes: Sequence[int], cap: int | None) -> list[list[int]]:
 
 
 class Bucket:
-    """The gradients of some parameters, one after another in ``buffer`` (numel,) float32."""
+    """The gradients of some parameters, one after another in ``buffer`` (numel,)."""
 
     def __init__(self, params: Sequence[nn.Parameter]) -> None:
         self.buffer = torch.zeros(sum(p.numel() for p in params))  # (numel,)

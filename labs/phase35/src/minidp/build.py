@@ -55,9 +55,10 @@ def make_model(config: Config, comm: Communicator, streams: RandomStreams) -> Di
         "local": nn.BatchNorm1d,
         "sync": lambda width: SyncBatchNorm(width, statistics),
     }
-    return DigitClassifier(
+    model = DigitClassifier(
         config.width, norms[config.norm], streams, config.dropout, config.layer_drop
     )
+    return model.to(getattr(torch, config.param_dtype))
 
 
 def make_start_sum(config: Config, comm: Communicator) -> Callable[[Tensor], Handle]:

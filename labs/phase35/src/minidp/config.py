@@ -14,6 +14,7 @@ CHOICES = {
     "norm": ("none", "local", "sync"),
     "all_reduce": ("gloo", "ring", "two-level"),
     "comm_dtype": ("float32", "bfloat16", "float16"),
+    "param_dtype": ("float32", "bfloat16"),
 }
 
 
@@ -46,6 +47,7 @@ class Config:
     norm: str = "sync"
     dropout: float = 0.1
     layer_drop: float = 0.2
+    param_dtype: str = "float32"  # of forward and backward; the optimizer's masters stay float32
     # --- overlap: communication
     accumulation: int = 3  # micro-batches of a step
     bucket_cap: int = 2048  # elements

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class EMA:
-    """Averages of a module's parameters and buffers, in ``shadow``, by name.
+    """Averages of a module's parameters and buffers, in ``shadow``, by name, float32.
 
     The decay warms up as ``(1 + n) / (10 + n)`` with the number of updates, as in TensorFlow's
     ``ExponentialMovingAverage``: early averages forget the random start.
@@ -20,7 +20,7 @@ class EMA:
     def __init__(self, module: nn.Module, decay: float) -> None:
         self.decay = decay
         self.num_updates = 0
-        self.shadow = {name: t.detach().clone() for name, t in module.state_dict().items()}
+        self.shadow = {name: _wide(t).clone() for name, t in module.state_dict().items()}
 
     @torch.no_grad()
     def update(self, module: nn.Module) -> None:
@@ -29,7 +29,7 @@ class EMA:
         decay = min(self.decay, (1 + self.num_updates) / (10 + self.num_updates))
         for name, value in module.state_dict().items():
             if value.dtype.is_floating_point:
-                self.shadow[name].lerp_(value, 1 - decay)
+                self.shadow[name].lerp_(_wide(value), 1 - decay)
             else:
                 self.shadow[name].copy_(value)  # a count has no average
 
@@ -52,3 +52,8 @@ class EMA:
         self.num_updates = state["num_updates"]
         for name, value in state["shadow"].items():
             self.shadow[name].copy_(value)
+
+
+def _wide(value: Tensor) -> Tensor:
+    """Return a value in float32, if it has a fraction at all: bfloat16 can't move by 2 %."""
+    return value.detach().float() if value.dtype.is_floating_point else value

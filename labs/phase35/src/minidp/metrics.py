@@ -30,7 +30,7 @@ def params_digest(model: nn.Module, buffers: bool = True) -> str:
     state = model.state_dict() if buffers else dict(model.named_parameters())
     for name, tensor in state.items():
         digest.update(name.encode())
-        digest.update(tensor.detach().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -40,7 +40,9 @@ def params_sketch(model: nn.Module) -> list[float]:
     A random projection (Johnson and Lindenstrauss 1984), the same on every rank and in every run:
     the distance of two sketches is that of the parameters with a standard error of 9 %.
     """
-    params = torch.cat([param.detach().flatten() for param in model.parameters()])  # (numel,)
+    params = torch.cat(
+        [param.detach().flatten().float() for param in model.parameters()]
+    )  # (numel,)
     return (_projection(params.numel()) @ params).tolist()
 
 

@@ -51,14 +51,15 @@ class DigitClassifier(nn.Module):
         self.head = nn.Linear(width, 10)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images (n, 64) to logits (n, 10)."""
+        """Map images (n, 64) to logits (n, 10) float32; inside, the dtype is the weights'."""
+        images = images.to(self.features.dtype)
         h = F.relu(self.norm(self.embed(images) + images @ self.features))  # (n, width)
         h = h + self.experts(images, h)
         if not self.skips_block():
             h = h + F.relu(self.second(F.relu(self.first(h))))
         if self.streams is not None:
             h = dropout(h, self.dropout, self.training, self.streams.own)
-        return self.head(h)
+        return self.head(h).float()
 
     def experts(self, images: Tensor, h: Tensor) -> Tensor:
         """Send each row through the expert for its ink; the one with more rows goes first."""
@@ -79,7 +80,8 @@ class DigitClassifier(nn.Module):
 
     def replace_head(self) -> None:
         """Put a fresh last layer in, zero, so that training starts at a loss of ln 10."""
-        self.head = nn.Linear(self.head.in_features, self.head.out_features)
+        old = self.head
+        self.head = nn.Linear(old.in_features, old.out_features, dtype=old.weight.dtype)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
