@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 import math
 import time
@@ -18,6 +20,7 @@ from minidp.config import Config
 from minidp.decisions import EarlyStopping, any_rank, as_rank0_says
 from minidp.evaluate import Scores
 from minidp.loss import NO_LABEL
+from minidp.plain import train_plain
 from minidp.scaler import LossScaler
 from minidp.trainer import Trainer
 
@@ -116,6 +119,16 @@ def unscaled(scale, infinite_rank, sharded):
         if step == 0:
             first = [g.tolist() for g in grads]
     return first, found, scales
+
+
+def plain_run_until_deadline(late):
+    """Return how often a plain run printed its loss, where one rank's clock says stop at once."""
+    comm = Communicator()
+    limit = 0.0 if comm.rank == late else math.inf
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        train_plain(Config(steps=3, global_batch=24, max_seconds=limit), comm)
+    return printed.getvalue().count("loss=")
 
 
 def load_where_one_rank_sees_no_file(folder, blind_rank):
@@ -266,6 +279,11 @@ def test_all_ranks_stop_when_the_loss_of_one_shard_stops_improving(run_ranks):
 def test_the_clock_of_rank_zero_decides_for_all(run_ranks):
     assert run_ranks(run_until_deadline, world_size=2, args=(0,)) == [1, 1]
     assert run_ranks(run_until_deadline, world_size=2, args=(1,)) == [6, 6]
+
+
+def test_in_a_plain_run_the_clock_of_rank_zero_decides_for_all(run_ranks):
+    assert run_ranks(plain_run_until_deadline, world_size=2, args=(0,)) == [2, 2]
+    assert run_ranks(plain_run_until_deadline, world_size=2, args=(1,)) == [4, 4]
 
 
 def test_the_best_step_is_that_of_the_loss_over_all_ranks(run_ranks):

@@ -50,6 +50,17 @@ def what_a_step_keeps(sync):
     return [each.requires_grad for each in (*losses, *(p.grad for p in model.parameters()))]
 
 
+def refused_batch():
+    images, labels = load_digits()
+    comm = Communicator()
+    plan = BatchPlan(global_batch=6, micro_batch=2)  # whole micro-batches, but three for two ranks
+    with pytest.raises(ValueError, match="use a multiple of 4"):
+        SYNC_MODES["micro-batch"](DigitClassifier(), images[:3], labels[:3], plan, comm)
+    with pytest.raises(ValueError, match="use a multiple of 4"):
+        train_plain(Config(sync="micro-batch", steps=1, global_batch=6, micro_batch=2), comm)
+    return comm.num_collectives
+
+
 def full_batch_gradients(global_batch):
     torch.manual_seed(5)
     model = DigitClassifier()
@@ -161,6 +172,10 @@ def test_shards_differ_by_at_most_one_sample():
         shards = [shard_indices(global_batch, world_size, rank) for rank in range(world_size)]
         assert [len(shard) for shard in shards] == shard_sizes(global_batch, world_size)
         assert max(map(len, shards)) - min(map(len, shards)) <= 1
+
+
+def test_a_batch_that_ranks_can_not_share_is_refused_before_any_call(run_ranks):
+    assert run_ranks(refused_batch, world_size=2) == [0, 0]
 
 
 def test_micro_batches_that_do_not_fill_equal_shards_are_refused():

@@ -49,8 +49,10 @@ def reports():
 def logged_run(folder):
     config = Config(**{**SMALL.__dict__, "metrics": folder})
     trainer = Recorder(config, Communicator())
-    trainer.train()
-    return trainer.seen
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        trainer.train()
+    return trainer.seen, printed.getvalue().count("for example")
 
 
 def plain_run(folder):
@@ -67,7 +69,13 @@ def digests():
     norm.running_mean += 1
     with_buffers, without = params_digest(norm), params_digest(norm, buffers=False)
     norm.running_mean += 1
-    return first == again, first != with_buffers, without == params_digest(norm, buffers=False)
+    one, other = (nn.ParameterDict({name: torch.ones(1)}) for name in ("one", "other"))
+    return (
+        first == again,
+        first != with_buffers,
+        without == params_digest(norm, buffers=False),
+        params_digest(one) != params_digest(other),
+    )
 
 
 def norms():
@@ -92,11 +100,12 @@ def test_a_run_logs_the_mean_loss_of_each_interval(run_ranks, tmp_path):
     rows = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
     assert [row["step"] for row in rows[0]] == list(range(7))
     for start in (0, 3):
-        seen = [pair for of_rank in ranks for pair in of_rank[start : start + 3]]
+        seen = [pair for of_rank, _ in ranks for pair in of_rank[start : start + 3]]
         expected = sum(loss for loss, _ in seen) / sum(n for _, n in seen)
         for of_rank in rows:
             assert of_rank[start + 3]["global_loss"] == pytest.approx(expected, rel=1e-5)
     assert "global_loss" not in rows[0][1]
+    assert [examples for _, examples in ranks] == [2, 0, 0]
 
 
 def test_each_step_prints_one_line_before_and_one_after(run_ranks, tmp_path):
@@ -116,7 +125,7 @@ def test_rows_are_on_disk_as_soon_as_they_are_written(tmp_path):
 
 
 def test_digest_and_norm_are_of_everything_they_name(run_ranks):
-    assert run_ranks(digests, world_size=1) == [(True, True, True)]
+    assert run_ranks(digests, world_size=1) == [(True, True, True, True)]
     assert run_ranks(norms, world_size=1) == [(0.0, 5.0)]
 
 

@@ -82,6 +82,19 @@ def steps_in_one_process(num_steps, world_size):
     return found
 
 
+def grads_when_every_micro_batch_communicates():
+    ours, theirs = seeded_model(), seeded_model()
+    wrapped = DataParallel(ours, Communicator(), bucket_cap=100)
+    ddp = nn.parallel.DistributedDataParallel(theirs, find_unused_parameters=True)
+    wrapped.zero_grad()
+    for step in range(3):
+        images, labels = batch_of(dist.get_rank(), step)
+        nn.functional.cross_entropy(wrapped(images), labels).backward()
+        nn.functional.cross_entropy(ddp(images), labels).backward()
+    wrapped.finish()
+    return grads_of(ours), grads_of(theirs)
+
+
 def grads_with_minidp_and_ddp():
     rank = dist.get_rank()
     images, labels = batch_of(rank)
@@ -204,6 +217,11 @@ def test_gradients_equal_those_of_torch_ddp(run_ranks):
         assert_same_grads(ours, theirs)
 
 
+def test_gradients_add_up_when_every_micro_batch_communicates(run_ranks):
+    for actual, expected in run_ranks(grads_when_every_micro_batch_communicates, world_size=2):
+        assert_same_grads(actual, expected)
+
+
 def test_a_layer_used_on_one_rank_gets_the_same_gradient_on_all(run_ranks):
     uses = [[["left"]], [["left", "right"]], [["left"]]]
     ranks = run_ranks(forked_grads, world_size=3, args=(uses,))
@@ -270,6 +288,9 @@ def test_ring_schedule_sends_what_the_right_neighbour_receives():
         schedules = [ring_schedule(rank, world_size) for rank in range(world_size)]
         for rank, hops in enumerate(schedules):
             assert len(hops) == 2 * (world_size - 1)
+            assert [hop.adds for hop in hops] == [True] * (len(hops) // 2) + [False] * (
+                len(hops) // 2
+            )
             right = schedules[(rank + 1) % world_size]
             assert [hop.send for hop in hops] == [hop.receive for hop in right]
 
