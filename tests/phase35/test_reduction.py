@@ -84,15 +84,18 @@ def steps_in_one_process(num_steps, world_size):
 
 def grads_when_every_micro_batch_communicates():
     ours, theirs = seeded_model(), seeded_model()
-    wrapped = DataParallel(ours, Communicator(), bucket_cap=100)
+    comm = Communicator()
+    wrapped = DataParallel(ours, comm, bucket_cap=100)
     ddp = nn.parallel.DistributedDataParallel(theirs, find_unused_parameters=True)
     wrapped.zero_grad()
+    calls = comm.num_collectives
     for step in range(3):
         images, labels = batch_of(dist.get_rank(), step)
         nn.functional.cross_entropy(wrapped(images), labels).backward()
         nn.functional.cross_entropy(ddp(images), labels).backward()
     wrapped.finish()
-    return grads_of(ours), grads_of(theirs)
+    calls = comm.num_collectives - calls
+    return grads_of(ours), grads_of(theirs), calls / 3 - len(wrapped.buckets)
 
 
 def grads_with_minidp_and_ddp():
@@ -218,8 +221,10 @@ def test_gradients_equal_those_of_torch_ddp(run_ranks):
 
 
 def test_gradients_add_up_when_every_micro_batch_communicates(run_ranks):
-    for actual, expected in run_ranks(grads_when_every_micro_batch_communicates, world_size=2):
+    ranks = run_ranks(grads_when_every_micro_batch_communicates, world_size=2)
+    for actual, expected, calls_beside_buckets in ranks:
         assert_same_grads(actual, expected)
+        assert calls_beside_buckets == 1  # in each micro-batch: the map of used parameters
 
 
 def test_a_layer_used_on_one_rank_gets_the_same_gradient_on_all(run_ranks):
