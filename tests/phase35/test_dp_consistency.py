@@ -179,6 +179,7 @@ def test_a_batch_that_ranks_can_not_share_is_refused_before_any_call(run_ranks):
 
 
 def test_micro_batches_that_do_not_fill_equal_shards_are_refused():
+    assert plan_micro_batches(EVEN, 3, micro_batch=2) == 4
     for global_batch, world_size in [(UNEVEN, 2), (EVEN, 5), (18, 4)]:
         with pytest.raises(ValueError, match="use a multiple of"):
             plan_micro_batches(global_batch, world_size, micro_batch=2)

@@ -312,6 +312,7 @@ def test_sum_in_two_levels_equals_the_sum_over_the_world(run_ranks):
 
 
 def test_each_rank_is_in_one_node_group_and_one_group_between_nodes():
+    assert plan_groups(3, 1) == ([[0], [1], [2]], [[0, 1, 2]])
     inside, between = plan_groups(6, 2)
     assert inside == [[0, 1], [2, 3], [4, 5]]
     assert between == [[0, 2, 4], [1, 3, 5]]

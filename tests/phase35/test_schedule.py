@@ -69,6 +69,11 @@ def test_plateau_halves_the_rate_after_patience_and_keeps_it():
         seen.append([group["lr"] for group in groups])
     expected = [1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
     assert seen == [pytest.approx([rate, rate]) for rate in expected]
+    plateau.observe(0.6)
+    resumed = Plateau(schedule, patience=2)
+    resumed.load_state_dict(plateau.state_dict())
+    resumed.observe(0.6)
+    assert schedule.factor == 0.125
 
 
 def test_rate_stays_equal_on_all_ranks_through_plateaus(run_ranks, tmp_path):
