@@ -80,6 +80,7 @@ def ends_as_json(
         "summary": judged.summary,
         "details": list(_details(judged, diagnose)),
         "exit_code": int(code),
+        "interrupted": report.interrupted,
         "duration_s": round(report.duration_s, 3),
         "last_step": report.last_step,
         "stall": {"kind": stall.kind, "seconds": stall.seconds} if stall else None,
@@ -96,7 +97,15 @@ def print_outcome(
 ) -> None:
     """Print the outcome, the evidence for it, and what to run next."""
     print_judged(screen, judged, report, diagnose=diagnose)
+    if judged.outcome is Outcome.HEALTHY and not report.interrupted:
+        if request.spec is None:
+            screen.prose(_("its numbers were compared with nothing: no break is applied"), indent=2)
+        elif request.promised is Outcome.HEALTHY:
+            screen.prose(_("in this variant the bug does not show, fixed or not"), indent=2)
     screen.line()
+    if report.interrupted and judged.outcome is Outcome.HEALTHY:
+        screen.run_next(("breaklab run", _("again, to its end")))
+        return
     screen.run_next(*_next_steps(request, judged.outcome, diagnose))
 
 
@@ -104,7 +113,10 @@ def print_judged(screen: Screen, judged: Judged, report: RunReport, *, diagnose:
     """Print the outcome and the evidence for it."""
     screen.line()
     good = judged.outcome is Outcome.HEALTHY
-    screen.prose(outcome_sentence(judged.outcome), "good" if good else "bad")
+    if good and report.interrupted:
+        screen.prose(_("The run was interrupted."))
+    else:
+        screen.prose(outcome_sentence(judged.outcome), "good" if good else "bad")
     if judged.summary:
         screen.prose(judged.summary, indent=2)
     for detail in _details(judged, diagnose):
@@ -144,6 +156,8 @@ def _wait_cells(wait: RankWait) -> list[str]:
 def _next_steps(request: RunRequest, outcome: Outcome, diagnosed: bool) -> list[tuple[str, str]]:
     if request.spec is None:
         return [("breaklab list", _("choose a break"))] if outcome is Outcome.HEALTHY else []
+    if outcome is Outcome.HEALTHY and request.promised is Outcome.HEALTHY:
+        return [("breaklab run", _("the variant that shows it"))]
     if outcome is Outcome.HEALTHY:
         return [("breaklab check", _("let your fix be judged"))]
     steps = []

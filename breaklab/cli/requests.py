@@ -13,7 +13,7 @@ from breaklab.cli.render import Screen
 from breaklab.cli.variants import find_variant
 from breaklab.errors import BreaklabError
 from breaklab.i18n import _
-from breaklab.model import BreakSpec, Lab
+from breaklab.model import BreakSpec, Lab, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +45,19 @@ class RunRequest:
     args: tuple[str, ...]
     num_ranks: int
     how: HowToRun
+
+    @property
+    def promised(self) -> Outcome | None:
+        """The outcome that the spec promises of this variant, on a source that is not fixed."""
+        runs = self.spec.runs if self.spec else ()
+        return next((run.outcome for run in runs if run.variant == self.variant), None)
+
+    @property
+    def title(self) -> str:
+        """What is run, in one line."""
+        ran = _("lab {lab}, {num_ranks} ranks {args}")
+        args = " ".join(self.args)
+        return ran.format(lab=self.lab.name, num_ranks=self.num_ranks, args=args).rstrip()
 
 
 def complete_request(

@@ -136,6 +136,7 @@ class FullScreen:
                     command = self._until_command(view, retester)
                 if command is None:
                     return
+                retester.stop()  # two suites at once would take twice as long
                 self._run_outside(command)
                 if open_project().active is None:
                     return
@@ -164,7 +165,9 @@ class FullScreen:
             if key == "h":
                 self._message = self._watched.next_hint()
             elif key == "v" and not self._wants_revert:
-                self._message = _("Press v again to take the break out; your edits are kept.")
+                self._message = _(
+                    "Press v again to take the break out; a copy of your version is kept."
+                )
                 self._wants_revert = True
             elif key in _COMMANDS:
                 return _COMMANDS[key]
@@ -177,6 +180,8 @@ class FullScreen:
         self._message = ""
         # A handler of ours, so that Ctrl-C ends the command, whose own handler is a new one.
         before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+        self._watched.screen.line()
+        self._watched.screen.heading(f"breaklab {command}")
         try:
             subprocess.run(
                 [sys.executable, "-m", "breaklab", "--lang", language(), command], check=False

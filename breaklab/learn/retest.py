@@ -112,6 +112,14 @@ class Retester:
         """Run all tests now, whatever was saved."""
         self._start(())
 
+    def stop(self) -> None:
+        """Give up a run that is under way; the next :meth:`poll` begins it anew."""
+        if self._future is not None:
+            self._saves += 1
+            self._future.cancel()
+            self._future, self._results = None, []
+            self._seen = {}
+
     def close(self) -> None:
         """Wait for the thread; close the warm parent before, or the run goes on to its end."""
         self._saves += 1

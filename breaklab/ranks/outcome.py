@@ -50,7 +50,7 @@ def judge(report: RunReport, metrics: Metrics | None, reference: RunReport | Non
             summary.format(seconds=report.duration_s, step=_step_text(report)),
         )
     if report.interrupted:
-        summary = _("interrupted at step {step}; nothing was wrong until then")
+        summary = _("interrupted at step {step}; the numbers were not compared with a healthy run")
     elif reference is not None and report.metrics and reference.metrics:
         summary = _("every rank ended by itself, the numbers equal the reference's")
     else:

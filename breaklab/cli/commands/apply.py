@@ -12,7 +12,7 @@ from breaklab.cli.options import Trust, examples, json_option
 from breaklab.cli.render import Screen
 from breaklab.errors import BreaklabError
 from breaklab.i18n import _, language
-from breaklab.model import BreakSpec, Lab
+from breaklab.model import BreakSpec, Lab, Outcome, RunPromise
 
 
 def register(app: typer.Typer) -> None:
@@ -113,11 +113,14 @@ def _print(screen: Screen, spec: BreakSpec, lab_name: str, *, hidden: bool) -> N
     screen.heading(_("Next"))
     screen.run_next(
         ("breaklab run", _("see it happen on real ranks")),
-        *(
-            (f"breaklab run --variant {run.variant}", _("the same bug, run another way"))
-            for run in spec.runs[1:]
-        ),
+        *((f"breaklab run --variant {run.variant}", _another_way(run)) for run in spec.runs[1:]),
         ("breaklab test", _("see which invariants it breaks")),
         ("breaklab hint", _("one hint, when you are stuck")),
         ("breaklab check", _("once you have fixed it")),
     )
+
+
+def _another_way(run: RunPromise) -> str:
+    if run.outcome is Outcome.HEALTHY:
+        return _("to compare: run so that the bug does not show")
+    return _("the same bug, run another way")

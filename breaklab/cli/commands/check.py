@@ -46,6 +46,8 @@ def check(
     if active is None or spec is None:
         raise nothing_applied()
     lab = opened.lab_of(spec)
+    if not json:
+        screen.line(_("judging: all tests of the lab, which takes a while ..."), "quiet", err=True)
     with warm_parent(lab) as warm:
         verdict = check_fix(opened.project, lab, active, warm)
     note_event(screen, opened.project, "checked", spec.bug_id, solved=verdict.solved)
@@ -94,7 +96,7 @@ def _print(screen: Screen, spec: BreakSpec, verdict: FixVerdict) -> None:
     screen.line()
     print_lesson(screen, spec)
     screen.line()
-    screen.run_next(("breaklab revert", _("put the original back; what you wrote is kept")))
+    screen.run_next(("breaklab revert", _("put the original back; a copy of your version is kept")))
 
 
 def _why_not(verdict: FixVerdict) -> str:

@@ -35,7 +35,7 @@ def diagnose(
         bool,
         json_option(
             "bug_id, lab, variant, args[], num_ranks, outcome, summary, details[], exit_code, "
-            "duration_s, last_step, stall, ends[], waits[]"
+            "interrupted, duration_s, last_step, stall, ends[], waits[]"
         ),
     ] = False,
 ) -> None:

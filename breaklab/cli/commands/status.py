@@ -15,6 +15,7 @@ from breaklab.learn.hints import shown_levels
 from breaklab.learn.progress import State, state_of
 from breaklab.spec.catalogue import claimed_ids
 from breaklab.tree.events import read_events
+from breaklab.tree.record import ActiveBreak
 
 
 def register(app: typer.Typer) -> None:
@@ -57,11 +58,17 @@ def _applied(opened: OpenProject) -> dict[str, Any] | None:
         "bug_id": opened.public_id(spec),
         "lab": active.lab,
         "symptom": None if hidden else one_line(spec.symptom.get(language())),
-        "source": active.source_state(opened.project).value,
+        "source": _state_told(active, opened),
         "hints_shown": sorted(shown_levels(events, spec.bug_id)),
         "num_hints": len(spec.hints),
         "solved": active.solved,
     }
+
+
+def _state_told(active: ActiveBreak, opened: OpenProject) -> str:
+    """Return the state of the source; not, before it is judged, that it is the original again."""
+    state = active.source_state(opened.project).value
+    return "edited" if state == "pristine" and not active.solved else state
 
 
 def _counts(opened: OpenProject) -> dict[str, int]:
@@ -115,7 +122,7 @@ def _source_words() -> dict[str, str]:
 def _next_steps(applied: dict[str, Any]) -> list[tuple[str, str]]:
     if applied["solved"]:
         return [
-            ("breaklab revert", _("put the original back; what you wrote is kept")),
+            ("breaklab revert", _("put the original back; a copy of your version is kept")),
             ("breaklab list", _("choose the next break")),
         ]
     if applied["source"] == "broken":

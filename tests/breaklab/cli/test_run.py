@@ -56,8 +56,9 @@ def test_a_wrong_result_is_found_by_a_healthy_run_which_is_made_only_once(
     first = breaklab("run", "--variant", "silent", code=5)
     assert "The run is wrong" in first.out
     assert "15.2 %" in first.out
-    assert first.err == "comparing with a healthy run ...\n"
-    assert breaklab("run", "--variant", "silent", code=5).err == ""
+    assert first.err == "lab tiny, 2 ranks --mode silent\ncomparing with a healthy run ...\n"
+    again = breaklab("run", "--variant", "silent", code=5)
+    assert again.err == "lab tiny, 2 ranks --mode silent\n"
     assert len(list((tiny_project / ".breaklab" / "cache").iterdir())) == 1
 
 
@@ -116,7 +117,7 @@ def test_run_json_has_the_documented_keys_and_the_lines_go_to_standard_error(
     answer = ran.json
     assert set(answer) == {
         *("bug_id", "lab", "variant", "args", "num_ranks", "outcome", "summary", "details"),
-        *("exit_code", "duration_s", "last_step", "stall", "ends", "waits"),
+        *("exit_code", "interrupted", "duration_s", "last_step", "stall", "ends", "waits"),
     }
     assert (answer["bug_id"], answer["variant"], answer["outcome"]) == ("35-01", "stall", "stall")
     assert (answer["exit_code"], answer["last_step"]) == (3, 1)
