@@ -97,6 +97,7 @@ def print_outcome(
 ) -> None:
     """Print the outcome, the evidence for it, and what to run next."""
     print_judged(screen, judged, report, diagnose=diagnose)
+    screen.line(f"  {request.title}", "quiet")
     if judged.outcome is Outcome.HEALTHY and not report.interrupted:
         if request.spec is None:
             screen.prose(_("its numbers were compared with nothing: no break is applied"), indent=2)

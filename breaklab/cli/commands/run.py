@@ -84,8 +84,6 @@ def run(
     last_step = healthy.last_step if healthy else None
     step_line = request.lab.step_line
     with warm_parent(request.lab) as warm:
-        if not json:
-            screen.line(request.title, "quiet", err=True)
         with live_display(screen, step_line, last_step, err=json, plain=plain) as display:
             report = run_request(
                 request, warm, references, on_line=display.line, on_event=display.event

@@ -56,9 +56,10 @@ def test_a_wrong_result_is_found_by_a_healthy_run_which_is_made_only_once(
     first = breaklab("run", "--variant", "silent", code=5)
     assert "The run is wrong" in first.out
     assert "15.2 %" in first.out
-    assert first.err == "lab tiny, 2 ranks --mode silent\ncomparing with a healthy run ...\n"
+    assert first.err == "comparing with a healthy run ...\n"
     again = breaklab("run", "--variant", "silent", code=5)
-    assert again.err == "lab tiny, 2 ranks --mode silent\n"
+    assert again.err == ""
+    assert "lab tiny, 2 ranks --mode silent" in again.out
     assert len(list((tiny_project / ".breaklab" / "cache").iterdir())) == 1
 
 
