@@ -175,7 +175,7 @@ def by_mutmut(root: Path, module: Path, options: argparse.Namespace) -> None:
         f"pytest_add_cli_args_test_selection={options.tests}\nalso_copy=\n  labs\n"
         "  tests\n  pyproject.toml\n"
     )
-    paths = os.pathsep.join(entry for entry in sys.path if "site-packages" in entry)
+    paths = os.pathsep.join([str(ROOT), *(entry for entry in sys.path if "site-packages" in entry)])
     env = {**os.environ, "PYTHONPATH": paths}
     command = [tool(options.tools, "mutmut"), "run", "--max-children", "2"]
     try:

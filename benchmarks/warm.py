@@ -40,7 +40,7 @@ def train(seed):
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad)
         optimizer.step()
-    return float(model.weight.sum())
+    return model.weight.sum().item()
 """
 WITH_FIXTURE = f"""
 @pytest.mark.parametrize("seed", range({NUM_TESTS}))
@@ -53,7 +53,7 @@ def worker(rank, seed, store, queue):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
     queue.put(train(seed))
-    dist.destroy_process_group()
+    os._exit(0)  # gloo aborts now and then where one of two spawned ranks leaves first
 
 @pytest.mark.parametrize("seed", range({NUM_TESTS}))
 def test_train(tmp_path, seed):
