@@ -8,13 +8,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from breaklab.author.change import Derivation
+from breaklab.author.change import Change, Derivation, derivation
 from breaklab.author.new import draft, scaffold
 from breaklab.author.pristine import pristine_source
 from breaklab.errors import SiteError
-from breaklab.inject.derive import derive
-from breaklab.inject.diff import fix_diff
-from breaklab.inject.edit import inject
 from breaklab.model import LANGUAGES, Lab, Project
 from breaklab.spec.notes import Note
 from breaklab.spec.project import load_labs
@@ -76,15 +73,12 @@ def _derivation(project: Project, note: Note) -> Derivation | None:
 def _taken_back(project: Project, lab: Lab, path: Path, name: str, diff: str) -> Derivation | None:
     pristine = pristine_source(project, path)
     broken = _without_fix(pristine, name, diff)
-    file = path.relative_to(lab.root.resolve()).as_posix()
     if broken is None:
         return None
     try:
-        derived = derive(pristine, broken, file)
-        broken = inject(pristine, derived.injection).source
+        return derivation(Change(lab, path, pristine, broken))
     except SiteError:
         return None
-    return Derivation(derived, fix_diff(broken, pristine, file), broken)
 
 
 def _without_fix(pristine: bytes, name: str, diff: str) -> bytes | None:
