@@ -82,36 +82,45 @@ class Controls:
         relative to the source.
         """
         lines = telling_lines(pristine, broken)
-        report = self._pristine_report
-        if lines is None or report is None:
-            return ()
-        runs = ((each.nodeid, report.lines_run.get(each.nodeid)) for each in report.results)
-        return tuple(node for node, run in runs if run is None or can_notice(run, file, lines))
-
-    def quickest(self, nodeids: Sequence[str], count: int) -> tuple[str, ...]:
-        """Return those ``count`` of the tests that took least time in the pristine control run."""
-        results = self._pristine_report.results if self._pristine_report else ()
-        seconds = {result.nodeid: result.duration_s for result in results}
-        return tuple(sorted(nodeids, key=lambda node: (seconds.get(node, 0.0), node))[:count])
+        return () if lines is None else self._running(file, lines)
 
     def noticing(self, file: str, pristine: bytes, broken: bytes) -> tuple[str, ...]:
         """Return the tests that :meth:`tests_of` means, each by name, the quickest first.
 
         Empty where no test gets to the changed lines.
         """
+        return self.quickest(self._running(file, telling_lines(pristine, broken)))
+
+    def _running(self, file: str, lines: frozenset[int] | None) -> tuple[str, ...]:
+        """Return the tests that ran one of ``lines`` or may have; None stands for any line."""
         report = self._pristine_report
         if report is None:
             return ()
-        tests = self.tests_of(file, pristine, broken)
-        everything = telling_lines(pristine, broken) is None
-        chosen = [each for each in report.results if everything or each.nodeid in set(tests)]
-        return tuple(each.nodeid for each in sorted(chosen, key=lambda each: each.duration_s))
+        runs = ((each.nodeid, report.lines_run.get(each.nodeid)) for each in report.results)
+        return tuple(
+            node
+            for node, run in runs
+            if lines is None or run is None or can_notice(run, file, lines)
+        )
+
+    def quickest(self, nodeids: Sequence[str], count: int | None = None) -> tuple[str, ...]:
+        """Return the tests, those first that took least time in the pristine control run.
+
+        Args:
+            nodeids: which tests.
+            count: how many of them at most; default: all.
+        """
+        seconds = self._durations()
+        return tuple(sorted(nodeids, key=lambda node: seconds.get(node, 0.0))[:count])
 
     def seconds(self, tests: Collection[str]) -> float:
         """Return how long tests took in the pristine control run."""
-        report = self._pristine_report
-        results = report.results if report else ()
-        return sum(each.duration_s for each in results if each.nodeid in tests)
+        seconds = self._durations()
+        return sum(seconds.get(node, 0.0) for node in tests)
+
+    def _durations(self) -> dict[str, float]:
+        results = self._pristine_report.results if self._pristine_report else ()
+        return {each.nodeid: each.duration_s for each in results}
 
     def reference(self, promise: RunPromise, warm: WarmParent) -> RunReport:
         """Return the pristine lab's run with the arguments of ``promise``."""
