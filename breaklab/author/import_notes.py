@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from breaklab.model import LANGUAGES, Lab, Project
 from breaklab.spec.notes import Note
 from breaklab.spec.project import load_labs
 from breaklab.spec.rewrite import rewritten
+from breaklab.tree.patch import git_apply
 
 _TARGET = re.compile(r"^\+\+\+ (?:b/)?(\S+)", re.MULTILINE)
 _NUM_HINTS = 3  # that a draft has room for
@@ -87,19 +86,9 @@ def _without_fix(pristine: bytes, name: str, diff: str) -> bytes | None:
         file = Path(folder) / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(pristine)
-        environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "GIT_CEILING_DIRECTORIES": str(Path(folder).parent),
-        }
+        whole = diff if diff.endswith("\n") else diff + "\n"
         try:
-            done = subprocess.run(
-                ["git", "apply", "--reverse", "--whitespace=nowarn", "-"],
-                cwd=folder,
-                input=(diff if diff.endswith("\n") else diff + "\n").encode(),
-                capture_output=True,
-                check=False,
-                env=environment,
-            )
+            done = git_apply(Path(folder), whole, "--reverse")
         except FileNotFoundError:
             return None
         return file.read_bytes() if done.returncode == 0 else None

@@ -7,8 +7,6 @@ same ``apply`` and ``revert`` as a learner's, and ``fix_diff`` is really applied
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +23,7 @@ from breaklab.prove.repeat import Round, play_round, unsteady
 from breaklab.prove.scratch import Scratch, scratch_copy
 from breaklab.ranks.jobs import TestReport
 from breaklab.ranks.warm import WarmParent
+from breaklab.tree.patch import git_apply
 from breaklab.tree.workspace import Workspace
 
 _NUM_AGAIN = 3  # red tests that must be green again
@@ -221,20 +220,8 @@ def _apply_fix_diff(
     spec: BreakSpec, scratch: Scratch, file: Path, broken: bytes, pristine: bytes, log: _Log
 ) -> None:
     """Apply ``fix_diff`` with git to the broken source and compare with the pristine bytes."""
-    command = ["git", "apply", "--whitespace=nowarn", "-"]
     try:
-        done = subprocess.run(
-            command,
-            cwd=scratch.lab.root,
-            input=spec.fix_diff.encode(),
-            capture_output=True,
-            check=False,
-            # The copy is no repository: git must not find one further up.
-            env={
-                "GIT_CEILING_DIRECTORIES": str(scratch.lab.root.parent),
-                "PATH": os.environ.get("PATH", os.defpath),
-            },
-        )
+        done = git_apply(scratch.lab.root, spec.fix_diff)
     except FileNotFoundError:
         log.check("fix_diff", False, _("git is not installed"))
         return
