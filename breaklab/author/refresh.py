@@ -17,7 +17,7 @@ from breaklab.model import BreakSpec, Project
 from breaklab.spec.project import lab_among, load_labs, source_file
 from breaklab.spec.rewrite import Value, rewritten
 from breaklab.spec.sealed import is_sealed
-from breaklab.tree.atomic import mode_of, os_errors_told, write_file
+from breaklab.tree.atomic import replace_file
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,7 @@ class Refresh:
         """
         if self.before == self.after:
             return
-        temp = self.path.with_name(f".{self.path.name}.tmp")
-        with os_errors_told(self.path):
-            write_file(self.path, self.after.encode(), temp=temp, mode=mode_of(self.path))
+        replace_file(self.path, self.after.encode(), keep_mode=True)
 
 
 def refresh(project: Project, spec: BreakSpec, *, red: Sequence[str] | None = None) -> Refresh:

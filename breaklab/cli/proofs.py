@@ -59,11 +59,9 @@ def write_junit(report: Mapping[str, Any], path: Path) -> None:
         TreeError: the file can't be written; what was there is as it was.
     """
     from breaklab.prove.junit import junit
-    from breaklab.tree.atomic import os_errors_told, write_file
+    from breaklab.tree.atomic import replace_file
 
-    with os_errors_told(path):
-        temp = path.with_name(f".{path.name}.tmp")
-        write_file(path, junit(report).encode(), temp=temp)
+    replace_file(path, junit(report).encode())
 
 
 def _print_table(screen: Screen, rows: list[Row]) -> None:

@@ -132,6 +132,22 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def replace_file(path: Path, content: bytes, *, keep_mode: bool = False) -> None:
+    """Write a file of the user's by way of a hidden one beside it.
+
+    Args:
+        path: the file to create or replace; its folder exists.
+        content: all of the new bytes.
+        keep_mode: keep the permission bits that ``path`` has; it exists.
+
+    Raises:
+        TreeError: it could not be written; ``path`` is as it was.
+    """
+    with os_errors_told(path):
+        mode = mode_of(path) if keep_mode else 0o644
+        write_file(path, content, temp=path.with_name(f".{path.name}.tmp"), mode=mode)
+
+
 @contextlib.contextmanager
 def os_errors_told(path: Path) -> Iterator[None]:
     """Turn an OSError into a :class:`TreeError` of one line; ``path`` if it names no file.

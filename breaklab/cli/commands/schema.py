@@ -35,7 +35,7 @@ def schema(
 ) -> None:
     """Print the schema, or write it; the same bytes whenever it is made."""
     from breaklab.spec.schema import EDITOR_LINE, spec_schema_text
-    from breaklab.tree.atomic import os_errors_told, write_file
+    from breaklab.tree.atomic import replace_file
 
     screen: Screen = ctx.obj
     text = spec_schema_text()
@@ -45,7 +45,6 @@ def schema(
     path = write / "schema.json" if write.is_dir() else write
     if not path.parent.is_dir():
         raise BreaklabError(_("{path} does not exist").format(path=path.parent))
-    with os_errors_told(path):
-        write_file(path, text.encode(), temp=path.with_name(f".{path.name}.tmp"))
+    replace_file(path, text.encode())
     screen.prose(_("Written: {path}").format(path=path), "good")
     screen.prose(_("A spec beside it begins with: {line}").format(line=EDITOR_LINE))

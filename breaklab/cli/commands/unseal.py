@@ -36,7 +36,7 @@ def unseal(
 ) -> None:
     """Print the text of a spec, or put it in the place of the sealed one."""
     from breaklab.spec.yamltree import read_text
-    from breaklab.tree.atomic import mode_of, os_errors_told, write_file
+    from breaklab.tree.atomic import replace_file
 
     screen: Screen = ctx.obj
     spec = open_project(screen).find(bug_id)
@@ -44,7 +44,5 @@ def unseal(
     if not write:
         screen.line(text.rstrip("\n"))
         return
-    temp = spec.path.with_name(f".{spec.path.name}.tmp")
-    with os_errors_told(spec.path):
-        write_file(spec.path, text.encode(), temp=temp, mode=mode_of(spec.path))
+    replace_file(spec.path, text.encode(), keep_mode=True)
     screen.prose(_("Written: {path}").format(path=spec.path), "good")
